@@ -304,10 +304,10 @@ def decide(
     ranking = rank(scaled, metric=metric, level=level)
     # Scores and their intervals are those that everything else reports.
     scores = {name: estimate.score(level) for name, estimate in estimates.items()}
-    (candidate, one), (baseline, two) = scaled.items()
-    size, share = _sizes(margin, two)
-    upper = _beyond(one, two, share=share, shift=-size)
-    lower = _beyond(one, two, share=-share, shift=size)
+    (candidate, new), (baseline, old) = scaled.items()
+    size, share = _sizes(margin, old)
+    upper = _beyond(new, old, share=share, shift=-size)
+    lower = _beyond(new, old, share=-share, shift=size)
     sides = 2.0 * level - 1.0
     low, high = upper.interval(sides)
     low_of_lower, high_of_lower = lower.interval(sides)
@@ -324,12 +324,12 @@ def decide(
     decision: Decision = "inconclusive"
     if not reason and (within or beyond):
         decision = "pass" if within else "fail"
-    worse_by = _beyond(one, two, share=0.0, shift=0.0).value
+    worse_by = _beyond(new, old, share=0.0, shift=0.0).value
     needed = None
     if not reason and decision == "inconclusive":
-        shifted = two.scaled(_factor(two, share))
+        shifted = old.scaled(_factor(old, share))
         needed, reason = _samples_needed(
-            one, shifted, worse_by=worse_by, margin=size, level=level, equivalence=equivalence
+            new, shifted, worse_by=worse_by, margin=size, level=level, equivalence=equivalence
         )
     return Verdict(
         decision=decision,
@@ -437,8 +437,8 @@ def _samples_needed(
 def _assumptions(
     scores: Mapping[str, Score], joint: tuple[str, ...], *, relative: bool
 ) -> tuple[str, ...]:
-    found = [assumption for score in scores.values() for assumption in score.assumptions]
-    found += joint[1:]  # the first is about several pairs
+    texts = [assumption for score in scores.values() for assumption in score.assumptions]
+    texts += joint[1:]  # the first is about several pairs
     if relative:
-        found.append("the margin is a share of the baseline's score, whose noise is accounted for")
-    return tuple(dict.fromkeys(found))
+        texts.append("the margin is a share of the baseline's score, whose noise is accounted for")
+    return tuple(dict.fromkeys(texts))

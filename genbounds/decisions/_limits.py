@@ -48,9 +48,9 @@ class Limits:
 
     def copied(self) -> Limits:
         """Return the same limits, whose next one is the same whatever this one's were."""
-        found = copy.copy(self)
-        found._rng, found._alive = copy.deepcopy(self._rng), self._alive.copy()
-        return found
+        twin = copy.copy(self)
+        twin._rng, twin._alive = copy.deepcopy(self._rng), self._alive.copy()
+        return twin
 
     def next(self, variances: Float) -> float:
         """Return the limit for a new look, in standard errors.
@@ -70,13 +70,13 @@ class Limits:
         self._append(variances)
         apart = self._factor[-1] - self._factor[:-1]
         sizes = np.sqrt((apart**2).sum(axis=1))
-        seen = sizes > math.sqrt(NO_NOISE * max(variances, default=0.0))
-        if not seen.any():
+        distinct = sizes > math.sqrt(NO_NOISE * max(variances, default=0.0))
+        if not distinct.any():
             return math.inf
         crossing = round(self._share * self._draws)
         if crossing < 1:  # thousands of looks
-            return -float(ndtri(self._share / int(seen.sum())))
-        largest = self._largest((apart[seen] / sizes[seen, None]).astype(np.float32))
+            return -float(ndtri(self._share / int(distinct.sum())))
+        largest = self._largest((apart[distinct] / sizes[distinct, None]).astype(np.float32))
         alive = largest[self._alive]
         place = alive.size - crossing - 1
         limit = float(np.partition(alive, place)[place])
@@ -85,18 +85,18 @@ class Limits:
 
     def _append(self, variances: Float) -> None:
         """Place the new look so that it is as far from the others as the variances say."""
-        known = self._factor
-        t = known.shape[0]
+        factor = self._factor
+        t = factor.shape[0]
         self._factor = np.zeros((t + 1, t + 1))
-        self._factor[:t, :t] = known
+        self._factor[:t, :t] = factor
         self._normals[t] = self._rng.standard_normal(self._draws, dtype=np.float32)
         if t == 0:  # the first look is the origin
             return
         row = self._factor[t]
-        shared = (variances[0] + (known**2).sum(axis=1) - variances) / 2.0
+        shared = (variances[0] + (factor**2).sum(axis=1) - variances) / 2.0
         for s in range(1, t):
-            if known[s, s] > 0.0:
-                row[s] = (shared[s] - known[s, :s] @ row[:s]) / known[s, s]
+            if factor[s, s] > 0.0:
+                row[s] = (shared[s] - factor[s, :s] @ row[:s]) / factor[s, s]
         rest = float(variances[0] - row @ row)
         row[t] = math.sqrt(rest) if rest > NO_NOISE * float(variances[0]) else 0.0
 
@@ -105,6 +105,6 @@ class Limits:
         normals = self._normals[: weights.shape[1]]
         parts = (weights[k : k + BLOCK] @ normals for k in range(0, weights.shape[0], BLOCK))
         largest = np.full(self._draws, -np.inf, dtype=np.float32)
-        for part in parts:
-            np.maximum(largest, part.max(axis=0), out=largest)
+        for sums in parts:
+            np.maximum(largest, sums.max(axis=0), out=largest)
         return largest

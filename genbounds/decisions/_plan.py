@@ -147,10 +147,10 @@ class Plan(Warned):
                 f"a difference of {short(self.gap or 0.0)} in {self.metric} with power "
                 f"{percent(self.power)} ({percent(self.level)})"
             )
-        each = " of each model" if self.two_models else ""
+        of_each = " of each model" if self.two_models else ""
         least = "± " if self.target == "half_width" else "a difference of "
         if self.n is not None:
-            text = f"{wanted}: {number(self.n)} generated samples{each}"
+            text = f"{wanted}: {number(self.n)} generated samples{of_each}"
             aim = self.half_width if self.target == "half_width" else self.gap
             if (aim or 0.0) < NEAR_LIMIT * self.limit:
                 text += f"; with more reference samples fewer do (this reference allows {least}"
@@ -330,17 +330,17 @@ def check_targets(
 def _pilots_of(pilot: Any) -> dict[str, Any]:
     """Return one or two pilots by name."""
     if isinstance(pilot, Mapping):
-        found = {str(name): one for name, one in pilot.items()}
+        pilots = {str(name): sample for name, sample in pilot.items()}
     elif isinstance(pilot, Sequence) and all(map(_is_sample, pilot)):
-        found = {name: one for name, one in zip(("first", "second"), pilot, strict=False)}
-        found |= {f"number {k + 1}": one for k, one in enumerate(pilot) if k > 1}
+        pilots = {name: sample for name, sample in zip(("first", "second"), pilot, strict=False)}
+        pilots |= {f"number {k + 1}": sample for k, sample in enumerate(pilot) if k > 1}
     else:
-        found = {"pilot": pilot}
-    if len(found) not in (1, 2):
+        pilots = {"pilot": pilot}
+    if len(pilots) not in (1, 2):
         raise InputError(
-            f"must be samples of one model, or of two; got {len(found)}.", argument="pilot"
+            f"must be samples of one model, or of two; got {len(pilots)}.", argument="pilot"
         )
-    return found
+    return pilots
 
 
 def _is_sample(x: Any) -> bool:
@@ -402,8 +402,8 @@ def plan_from(
     # With fewer the expansion does not hold, or what was said of 1/n.
     least = float(prepared.samples_per_dimension * columns)
     least = max(2.0, prepared.minimum, min(least, model.n) if few else least)
-    found = smallest(reached, low=least)
-    n = None if math.isinf(found) else int(found)
+    fewest = smallest(reached, low=least)
+    n = None if math.isinf(fewest) else int(fewest)
     needed = None
     if n is None:
         rows = smallest(lambda m: reached(LARGEST, m), low=max(2.0, least))
@@ -524,16 +524,16 @@ def _doubt(estimate: Estimate) -> float:
 
 def _assumptions(estimates: Sequence[Estimate], *, twins: bool) -> tuple[str, ...]:
     doubt = max(LEAST_DOUBT, *map(_doubt, estimates))
-    found = [
+    assumptions = [
         "more samples are drawn as those of the pilot were",
         "the noise of the pilot leaves the half-width uncertain by about "
         f"{percent(round(doubt, 2))}, and n by twice as much",
     ]
     if twins:
-        found.append(
+        assumptions.append(
             "the other model varies as the pilot does and is close to it, so that the noise of the "
             "reference cancels in their difference; if the pilot is of the better model the power "
             "is lower than planned: pass pilots of both"
         )
-    found += [assumption for estimate in estimates for assumption in estimate.assumptions]
-    return tuple(dict.fromkeys(found))
+    assumptions += [assumption for estimate in estimates for assumption in estimate.assumptions]
+    return tuple(dict.fromkeys(assumptions))

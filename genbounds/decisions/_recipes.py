@@ -163,13 +163,13 @@ def compare_recipes(
     runs = _named_runs(recipes)
     samples = {_run_name(name, i): x for name, xs in runs.items() for i, x in enumerate(xs)}
     spec = metric_spec(metric)
-    _, found = estimated(spec, samples, reference, options)
-    check_comparable(found)
+    _, by_run = estimated(spec, samples, reference, options)
+    check_comparable(by_run)
     estimates = {
-        name: [found[_run_name(name, i)] for i in range(len(xs))] for name, xs in runs.items()
+        name: [by_run[_run_name(name, i)] for i in range(len(xs))] for name, xs in runs.items()
     }
     ranking = rank_recipes(estimates, metric=spec.name, level=level)
-    rows = {name: estimate.sample.row_ids for name, estimate in found.items()}
+    rows = {name: estimate.sample.row_ids for name, estimate in by_run.items()}
     warnings = (
         *ranking.warnings,
         *shared_rows(rows),
@@ -205,8 +205,8 @@ def rank_recipes(
         "scores of runs vary about normally from seed to seed",
         *ranking.assumptions[2:],
     )
-    kept = {field.name: getattr(ranking, field.name) for field in fields(ranking)}
-    return RecipeRanking(**{**kept, "assumptions": assumptions, "noise": noise})
+    ranked = {field.name: getattr(ranking, field.name) for field in fields(ranking)}
+    return RecipeRanking(**{**ranked, "assumptions": assumptions, "noise": noise})
 
 
 class _Joint:
@@ -215,11 +215,11 @@ class _Joint:
     def __init__(self, runs: Mapping[str, list[Estimate]]) -> None:
         self.runs = runs
         self.at = {}
-        every: list[Estimate] = []
-        for name, own in runs.items():
-            self.at[name] = np.arange(len(every), len(every) + len(own))
-            every += own
-        self.covariance = _covariance(every)
+        all_runs: list[Estimate] = []
+        for name, of_recipe in runs.items():
+            self.at[name] = np.arange(len(all_runs), len(all_runs) + len(of_recipe))
+            all_runs += of_recipe
+        self.covariance = _covariance(all_runs)
         self.pooled = {name: self._pooled(name) for name in runs}
 
     def common(self, one: str, two: str) -> float:
@@ -232,8 +232,8 @@ class _Joint:
 
     def within(self, name: str) -> Float:
         """Variance of every run without what all runs have in common."""
-        own = np.diag(self.covariance)[self.at[name]]
-        out: Float = np.maximum(own - self.common(name, name), 0.0)
+        variances = np.diag(self.covariance)[self.at[name]]
+        out: Float = np.maximum(variances - self.common(name, name), 0.0)
         return out
 
     def _pooled(self, name: str) -> Pooled:
@@ -242,23 +242,23 @@ class _Joint:
 
     def mean(self, name: str) -> Estimate:
         """Return the score of a recipe as an estimate."""
-        runs, found = self.runs[name], self.pooled[name]
+        runs, pool = self.runs[name], self.pooled[name]
         first = runs[0]
         sizes = [run.n for run in runs if run.n is not None]
         warnings = dict.fromkeys(warning for run in runs for warning in run.warnings)
         common = self.common(name, name)
 
         def interval(level: float) -> tuple[float, float]:
-            half = half_width(level, found.variance, found.degrees_of_freedom, common)
-            return found.mean - half, found.mean + half
+            half = half_width(level, pool.variance, pool.degrees_of_freedom, common)
+            return pool.mean - half, pool.mean + half
 
         return replace(
             first,
-            value=found.mean,
+            value=pool.mean,
             sample=SampleError(
                 n=sum(sizes) if len(sizes) == len(runs) else None,
-                variance=found.variance,
-                degrees_of_freedom=found.degrees_of_freedom,
+                variance=pool.variance,
+                degrees_of_freedom=pool.degrees_of_freedom,
             ),
             reference=SampleError(n=first.reference.n, variance=common),
             shared_variance=0.0,
@@ -271,7 +271,7 @@ class _Joint:
             details=(
                 *first.details,
                 f"mean of {count(len(runs), 'training run')}; standard deviation between seeds "
-                f"{number(math.sqrt(found.between))}, of the samples of a run "
+                f"{number(math.sqrt(pool.between))}, of the samples of a run "
                 f"{number(self._typical(name))} (Paule–Mandel, Hartung–Knapp)",
             ),
         )
@@ -305,11 +305,11 @@ class _Joint:
 
 def _covariance(estimates: Sequence[Estimate]) -> Float:
     """Covariance of the errors of several estimates, from those of all their differences."""
-    own = np.array([estimate.variance for estimate in estimates])
-    out: Float = np.diag(own)
+    variances = np.array([estimate.variance for estimate in estimates])
+    out: Float = np.diag(variances)
     for i, j in combinations(range(len(estimates)), 2):
         apart = difference(estimates[i], estimates[j]).stderr ** 2
-        out[i, j] = out[j, i] = (own[i] + own[j] - apart) / 2.0
+        out[i, j] = out[j, i] = (variances[i] + variances[j] - apart) / 2.0
     return out
 
 

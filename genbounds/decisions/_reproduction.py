@@ -234,9 +234,9 @@ def _moved(one_sided: Score, plugin: float, ours: int, theirs: int) -> tuple[flo
 def _of_parts(rows: Any, real: Moments, n: int) -> tuple[float, float]:
     """Return mean and variance of the plug-in distance of n rows, from random parts of ours."""
     rng = np.random.default_rng(0)
-    parts = (rows[np.sort(rng.choice(len(rows), n, replace=False))] for _ in range(SUBSETS))
+    subsets = (rows[np.sort(rng.choice(len(rows), n, replace=False))] for _ in range(SUBSETS))
     distance = partial(frechet_distance, estimator="plugin")
-    values = [distance(_exact("fake", part), real).value for part in parts]
+    values = [distance(_exact("fake", subset), real).value for subset in subsets]
     # Parts of one sample overlap, so that they vary less than samples of n rows.
     return float(np.mean(values)), float(np.var(values, ddof=1)) / (1.0 - n / len(rows))
 

@@ -87,15 +87,15 @@ def track(
     named = {f"step {step!r}": sample for step, sample in ordered.items()}
     again = {} if fresh is None else dict(fresh)
     named |= {f"fresh step {step!r}": sample for step, sample in again.items()}
-    _, found = estimated(spec, named, reference, options)
+    _, scored = estimated(spec, named, reference, options)
     return track_estimates(
-        {step: found[f"step {step!r}"] for step in ordered},
+        {step: scored[f"step {step!r}"] for step in ordered},
         metric=spec.name,
         level=level,
         looks=looks,
         patience=patience,
         min_delta=min_delta,
-        fresh={step: found[f"fresh step {step!r}"] for step in again},
+        fresh={step: scored[f"fresh step {step!r}"] for step in again},
         warnings=origin_warnings(origins(named, reference)),
         rng=rng,
     )

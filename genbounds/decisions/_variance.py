@@ -50,8 +50,8 @@ class Terms:
 
     def at(self, n: float, m: float) -> float:
         """Variance with n generated and m reference rows; either may be infinite."""
-        own, theirs = 1.0 / n, 1.0 / m
-        return own * (self.a + self.b * own) + theirs * (self.c + self.e * theirs + self.f * own)
+        ours, theirs = 1.0 / n, 1.0 / m
+        return ours * (self.a + self.b * ours) + theirs * (self.c + self.e * theirs + self.f * ours)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,19 +89,19 @@ class VarianceModel:
     def of_score(cls, estimate: Estimate) -> VarianceModel:
         """Model of one score."""
         n, m = _size(estimate.sample), _size(estimate.reference)
-        one, two = estimate.sample, estimate.reference
+        sample, reference = estimate.sample, estimate.reference
         _refuse_seeds(estimate)
         if estimate.shared_variance:
-            return _grown_together(estimate.variance, one, two, n)
-        terms = _terms(n, m, _split(one), _split(two))
+            return _grown_together(estimate.variance, sample, reference, n)
+        terms = _terms(n, m, _split(sample), _split(reference))
         return cls(
             n=n,
             m=m,
             stated=terms,
             actual=terms,
-            curvature=(one.curvature, two.curvature),
-            skewness=(one.skewness, two.skewness),
-            degrees=(one.degrees_of_freedom, two.degrees_of_freedom),
+            curvature=(sample.curvature, reference.curvature),
+            skewness=(sample.skewness, reference.skewness),
+            degrees=(sample.degrees_of_freedom, reference.degrees_of_freedom),
             own=_limits_of(estimate),
         )
 
@@ -110,8 +110,8 @@ class VarianceModel:
         """Model of the difference of two models that get equally many samples each."""
         _refuse_seeds(a, b)
         gap = difference(a, b)
-        own = difference(replace(a, reference=EXACT), replace(b, reference=EXACT))
-        ref = difference(replace(a, sample=EXACT), replace(b, sample=EXACT))
+        fake_gap = difference(replace(a, reference=EXACT), replace(b, reference=EXACT))
+        real_gap = difference(replace(a, sample=EXACT), replace(b, sample=EXACT))
         sizes = [_size(a.sample), _size(b.sample)]
         finite = [size for size in sizes if size < math.inf]
         n = len(finite) / sum(1.0 / size for size in finite) if finite else math.inf
@@ -123,9 +123,9 @@ class VarianceModel:
         # h is bilinear: of pairs with a shared row only one of both factors is alike.
         alike = 1.0 - _kept(a.sample, b.sample) if paired else 0.0
         crossed = 1.0 - math.sqrt(max(alike, 0.0))
-        ours = _side(a.sample, b.sample, own.stderr**2, shared=paired, crossed=crossed)
-        theirs = _side(a.reference, b.reference, ref.stderr**2, shared=common, crossed=crossed)
-        stated, actual = (_terms(n, m, *both) for both in zip(ours, theirs, strict=True))
+        fake = _side(a.sample, b.sample, fake_gap.stderr**2, shared=paired, crossed=crossed)
+        real = _side(a.reference, b.reference, real_gap.stderr**2, shared=common, crossed=crossed)
+        stated, actual = (_terms(n, m, *both) for both in zip(fake, real, strict=True))
         # Samples of unequal sizes: what is of order 1/n adds up to the same with equal ones.
         if not paired and sizes[0] != sizes[1]:
             parts = list(zip(map(_split, (a.sample, b.sample)), sizes, strict=True))
@@ -138,9 +138,9 @@ class VarianceModel:
             m=m,
             stated=stated,
             actual=actual,
-            curvature=(own.curvature, ref.curvature),
-            skewness=(own.skewness, ref.skewness),
-            degrees=(own.degrees_of_freedom, ref.degrees_of_freedom),
+            curvature=(fake_gap.curvature, real_gap.curvature),
+            skewness=(fake_gap.skewness, real_gap.skewness),
+            degrees=(fake_gap.degrees_of_freedom, real_gap.degrees_of_freedom),
             own=() if paired else _limits_of(a, b),
         )
 
@@ -150,16 +150,16 @@ class VarianceModel:
 
         Of the noise of the reference only the mixed term is left.
         """
-        one = cls.of_score(estimate)
-        x = one.stated
+        single = cls.of_score(estimate)
+        x = single.stated
         return replace(
-            one,
+            single,
             stated=Terms(a=2.0 * x.a, b=2.0 * x.b, f=3.0 * x.f),
             actual=Terms(a=2.0 * x.a, b=2.0 * x.b, f=2.0 * x.f),
             curvature=(0.0, 0.0),
             skewness=(0.0, 0.0),
-            degrees=(2.0 * one.degrees[0], one.degrees[1]),
-            own=2 * one.own,
+            degrees=(2.0 * single.degrees[0], single.degrees[1]),
+            own=2 * single.own,
         )
 
     def stderr(self, n: float, m: float | None = None) -> float:
@@ -175,12 +175,12 @@ class VarianceModel:
         m = self.m if m is None else m
         x = self.stated
         parts = (x.a / n + x.b / n**2, n, self.n), (x.c / m + x.e / m**2, m, self.m)
-        known = [
+        measured = [
             (variance, degrees * size / before)
             for (variance, size, before), degrees in zip(parts, self.degrees, strict=True)
             if variance > 0.0
         ]
-        return welch_degrees_of_freedom(*known)
+        return welch_degrees_of_freedom(*measured)
 
     def half_width(self, level: float, n: float, m: float | None = None) -> float:
         """Half the width of an interval at these numbers of samples."""
@@ -244,8 +244,8 @@ def smallest(reached: Any, low: float = 2.0, high: float = LARGEST) -> float:
 
 def _limits_of(*estimates: Estimate) -> tuple[Any, ...]:
     """Return how the limits of bounded means shrink, if all of these are some."""
-    found = tuple(getattr(one.own_interval, "at", None) for one in estimates)
-    return found if all(found) else ()
+    limits = tuple(getattr(estimate.own_interval, "at", None) for estimate in estimates)
+    return limits if all(limits) else ()
 
 
 def _size(error: SampleError) -> float:
@@ -313,7 +313,7 @@ def _grown_together(variance: float, one: SampleError, two: SampleError, n: floa
 
 def _refuse_seeds(*estimates: Estimate) -> None:
     """Refuse samples whose error does not fall with their size alone."""
-    if any(error.seeds is not None for one in estimates for error in (one.sample, one.reference)):
+    if any(error.seeds is not None for x in estimates for error in (x.sample, x.reference)):
         raise InputError(
             "a plan is for groups with seeds of their own: what seeds shared by all groups add "
             "falls with their number, not with that of the groups."

@@ -59,13 +59,13 @@ def check_files(fake: NDArray[Any], pool: Pool) -> list[Diagnostic]:
     """Warn of rows that are in two of the files, and of rows that repeat."""
     train, heldout = pool.ids
     ids = row_ids(fake.astype(pool.rows.dtype, copy=False))
-    found = []
+    doubts = []
     same = ids.size == train.size and (np.sort(ids) == np.sort(train)).all()
     if same and judge_common_rows(ids, train)[1] == "unreliable":
-        found.append(warn_of("training-rows-generated"))
+        doubts.append(warn_of("training-rows-generated"))
     leaked, severity = _heldout_rows(fake, ids, pool)
     if severity is not None:
-        found.append(
+        doubts.append(
             warn_of("held-out-rows-generated", severity=severity, leaked=leaked, rows=ids.size)
         )
     shared = int(np.isin(heldout, train).sum())
@@ -73,13 +73,13 @@ def check_files(fake: NDArray[Any], pool: Pool) -> list[Diagnostic]:
         copied = judge_common_rows(heldout, train)[1] == "unreliable"
         many = copied and shared >= SHARED * heldout.size
         seriousness: Severity = "unreliable" if many else "caution"
-        found.append(
+        doubts.append(
             warn_of("held-out-rows-trained", severity=seriousness, shared=shared, rows=heldout.size)
         )
     repeated = train.size - np.unique(train).size
     if repeated and not pool.grouped:
-        found.append(warn_of("repeated-training-rows", repeated=repeated, rows=train.size))
-    return found
+        doubts.append(warn_of("repeated-training-rows", repeated=repeated, rows=train.size))
+    return doubts
 
 
 def _heldout_rows(
@@ -140,12 +140,12 @@ def check_real_rows(pool: Pool, closer: float) -> tuple[float, float, list[Diagn
     """
     looked = np.arange(min(LOOKED_AT, max(len(pool.rows) // 4, 1)))  # the first of a random order
     own = pool.unit[looked]
-    found = neighbours(pool.rows[looked], pool, (1, *TWINS), own=own)
-    median = float(np.median(found.ratio))
+    nearest = neighbours(pool.rows[looked], pool, (1, *TWINS), own=own)
+    median = float(np.median(nearest.ratio))
     fifth = scipy.stats.beta(1, 4)
     power = math.log(fifth.ppf(CLOSE_SHARE)) / math.log(fifth.median())
     limit = min(closer, median**power)
-    return limit, median, [*_twins(found, median, pool), *_split(own, found, pool)]
+    return limit, median, [*_twins(nearest, median, pool), *_split(own, nearest, pool)]
 
 
 def _twins(found: Neighbours, median: float, pool: Pool) -> list[Diagnostic]:

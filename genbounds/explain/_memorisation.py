@@ -128,8 +128,8 @@ def memorisation(
 
     with threads_for(float(len(pool.rows)) * max(generated.size, pool.rows.size)):
         limit, usual, checks = check_real_rows(pool, float(closer))
-        found = neighbours(generated, pool)
-    ratio, unit = found.ratio, pool.unit[found.row]
+        nearest = neighbours(generated, pool)
+    ratio, unit = nearest.ratio, pool.unit[nearest.row]
     near = ratio <= limit
     total, trained = pool.sizes
 
@@ -138,12 +138,12 @@ def memorisation(
 
     odds = over_fitting(hit(ratio >= usual), total, trained)
     near_excess = careful_excess(hit(near), total, trained, alpha, odds)
-    every = excess(hit(near | True), total, trained, alpha)
+    of_all = excess(hit(near | True), total, trained, alpha)
     train_ids, heldout_ids = pool.ids
     return Memorisation(
         near=near_excess,
-        every=every,
-        suspects=tuple(_suspects(found, near, pool, fdr, odds)),
+        every=of_all,
+        suspects=tuple(_suspects(nearest, near, pool, fdr, odds)),
         level=level,
         fdr=fdr,
         closer=limit,
@@ -161,7 +161,7 @@ def memorisation(
             *check_files(generated, pool),
             *check_strata(train, heldout),
             *checks,
-            *check_swapped(near_excess, every, pool),
+            *check_swapped(near_excess, of_all, pool),
             *check_size(pool, alpha),
             *origin_warnings(origins),
         ),

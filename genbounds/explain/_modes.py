@@ -261,10 +261,10 @@ def _side(name: str, x: Any) -> _Side:
                 "has weights, but here rows are counted: pass a Sample without them.", argument=name
             )
         # `check_sample` may put rows in another order: here they are named by their numbers.
-        seen = Checked(rows, design_of(name, x), True, row_ids(rows))
+        checked = Checked(rows, design_of(name, x), True, row_ids(rows))
     else:
-        seen = check_sample(name, x, what={"fake": "generated", "real": "reference"}[name])
-    side = _Side(rows, seen.design or row_design(len(rows)), seen)
+        checked = check_sample(name, x, what={"fake": "generated", "real": "reference"}[name])
+    side = _Side(rows, checked.design or row_design(len(rows)), checked)
     if side.design.units < LEAST_ROWS:
         raise InputError(
             f"has {side.design.units} independent groups of rows: it needs at least {LEAST_ROWS}.",
@@ -333,7 +333,7 @@ def _tested(cells: list[Cell], counted: tuple[Index, Index], error: float) -> li
         fisher(k, n, k0, n0) if cell.more else fisher(k0, n0, k, n)
         for cell, (k, k0) in zip(cells, counts, strict=True)
     ]
-    found = []
+    areas = []
     for cell, (k, k0), p, adjusted in zip(cells, counts, pvalues, holm(pvalues), strict=True):
         if cell.more:
             low, high = ratio_interval(k, n, k0, n0, error / len(cells))
@@ -341,7 +341,7 @@ def _tested(cells: list[Cell], counted: tuple[Index, Index], error: float) -> li
             inverse = ratio_interval(k0, n0, k, n, error / len(cells))
             low, high = (math.inf if end == 0.0 else 1.0 / end for end in reversed(inverse))
         sure = adjusted <= error and (low > 1.0 if cell.more else high < 1.0)
-        found.append(
+        areas.append(
             Region(
                 kind=_kind(k / n, k0 / n0, low, high) if sure else "even",
                 share_real=k0 / n0,
@@ -356,12 +356,12 @@ def _tested(cells: list[Cell], counted: tuple[Index, Index], error: float) -> li
                 },
             )
         )
-    order = sorted(range(len(cells)), key=lambda k: (found[k].kind == "even", found[k].pvalue, k))
+    order = sorted(range(len(cells)), key=lambda k: (areas[k].kind == "even", areas[k].pvalue, k))
     shown: list[int] = []
     for k in order:  # to leave out what repeats another one makes no claim
         if not any(cells[k].repeats(cells[other]) for other in shown):
             shown.append(k)
-    return [found[k] for k in shown]
+    return [areas[k] for k in shown]
 
 
 def _kind(fake: float, real: float, low: float, high: float) -> Kind:
@@ -373,24 +373,24 @@ def _kind(fake: float, real: float, low: float, high: float) -> Kind:
 
 def _warnings(sides: dict[str, _Side], origins: dict[str, Any]) -> tuple[Diagnostic, ...]:
     fake, real = sides["fake"].seen, sides["real"].seen
-    found = [*fake.warnings, *real.warnings, *leaked(fake, real), *origin_warnings(origins)]
-    return tuple(dict.fromkeys(found))
+    warnings = [*fake.warnings, *real.warnings, *leaked(fake, real), *origin_warnings(origins)]
+    return tuple(dict.fromkeys(warnings))
 
 
 def _assumptions(sides: dict[str, _Side]) -> tuple[str, ...]:
-    found = [
+    assumptions = [
         f"in the {what} sample {drawn(sides[name].design)}"
         for name, what in (("fake", "generated"), ("real", "real"))
     ]
     designs = [side.design for side in sides.values()]
     if any(design.units < design.n for design in designs):
-        found.append("every group counts the same, by one row of it drawn at random")
+        assumptions.append("every group counts the same, by one row of it drawn at random")
     if any(design.stratified for design in designs):
-        found.append(
+        assumptions.append(
             "the shares of the strata are those of the study: a class of which fewer rows were "
             "asked for is rare by design"
         )
-    return tuple(found)
+    return tuple(assumptions)
 
 
 def _share(value: float) -> str:

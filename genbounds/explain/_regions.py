@@ -54,9 +54,9 @@ class Cell:
 
     def repeats(self, other: Cell) -> bool:
         """Whether it shows what `other` shows: most rows of one of them are in both."""
-        one, two = (np.concatenate([cell.fake, cell.real]) for cell in (self, other))
-        common = (one & two).sum()
-        return bool(self.more == other.more and common > OVERLAP * min(one.sum(), two.sum()))
+        mine, its = (np.concatenate([cell.fake, cell.real]) for cell in (self, other))
+        common = (mine & its).sum()
+        return bool(self.more == other.more and common > OVERLAP * min(mine.sum(), its.sum()))
 
 
 def find_cells(
@@ -73,12 +73,12 @@ def find_cells(
     """
     x = _scaled(fake, real, halves)
     parts = {"fake": x[: len(fake)], "real": x[len(fake) :]}
-    seen = {"fake": halves[0], "real": halves[1]}
+    discovery = {"fake": halves[0], "real": halves[1]}
     rng = seeded(seed, "cells")
     candidates = []
-    for k, model in _fitted(parts, seen, rng):
+    for k, model in _fitted(parts, discovery, rng):
         cell_of = {name: model.predict(rows) for name, rows in parts.items()}
-        counts = {name: np.bincount(cell_of[name][seen[name]], minlength=k) for name in parts}
+        counts = {name: np.bincount(cell_of[name][discovery[name]], minlength=k) for name in parts}
         z = _z(counts["fake"], len(halves[0]), counts["real"], len(halves[1]))
         candidates += [
             (abs(z[j]), z[j] > 0.0, {name: cell_of[name] == j for name in parts},
@@ -86,16 +86,16 @@ def find_cells(
             for j in range(k)
         ]  # fmt: skip
     candidates.sort(key=lambda one: -one[0])
-    kept: list[Cell] = []
+    cells: list[Cell] = []
     for _, more, member, centre in candidates:
         nearest = {name: _nearest(parts[name], member[name], centre) for name in parts}
         cell = Cell(member["fake"], member["real"], nearest, bool(more))
         # Pieces of one strong change must not take the places of all others.
-        if sum(cell.repeats(other) for other in kept) < CHANCES:
-            kept.append(cell)
-        if len(kept) == REGIONS:
+        if sum(cell.repeats(other) for other in cells) < CHANCES:
+            cells.append(cell)
+        if len(cells) == REGIONS:
             break
-    return kept
+    return cells
 
 
 def _scaled(
@@ -123,14 +123,14 @@ def _fitted(
         chosen = rng.choice(len(rows), FITTED_ROWS, replace=False)
         rows, weights = rows[chosen], weights[chosen]
     weights = weights / weights.mean()
-    found = []
+    models = []
     for k in CELLS:
         if LEAST_ROWS * k > len(rows):
             break
         model = KMeans(k, n_init=1, max_iter=50, random_state=int(rng.integers(2**31)))
         with silenced(Warning):  # fewer distinct rows than cells: some stay empty
-            found.append((k, model.fit(rows, sample_weight=weights)))
-    return found
+            models.append((k, model.fit(rows, sample_weight=weights)))
+    return models
 
 
 def _z(k: Index, n: int, k0: Index, n0: int) -> Float:

@@ -136,7 +136,7 @@ def excess(order: Mask, total: int, trained: int, alpha: float, odds: float = 1.
     trained - c: putting a copy among the K replaces a random label by "trained on". The least c
     that is not rejected; the level is shared among the prefixes that can reject at all.
     """
-    hits, found = len(order), int(order.sum())
+    hits, trained_hits = len(order), int(order.sum())
     if not hits:
         return Excess(hit=0, trained=0, expected=0.0, pvalue=1.0, low=0, estimate=0.0)
     sizes = sorted({math.ceil(share * hits) for share in SHARES})
@@ -154,15 +154,15 @@ def excess(order: Mask, total: int, trained: int, alpha: float, odds: float = 1.
     )
     low = max(least_low, int(pvalue <= alpha))
     expected = float(tails[-1][1:].sum())  # E T = Σ P(T ≥ t)
-    estimate = (found - expected) / max(1.0 - expected / hits, SMALLEST)
+    estimate = (trained_hits - expected) / max(1.0 - expected / hits, SMALLEST)
     return Excess(
         hit=hits,
-        trained=found,
+        trained=trained_hits,
         expected=expected,
         pvalue=max(pvalue, SMALLEST),  # beyond it only rounding
         low=low,
         # The bound may rest on the nearest hits alone, of which more are copies than of all.
-        estimate=float(np.clip(estimate, low, found)),
+        estimate=float(np.clip(estimate, low, trained_hits)),
     )
 
 
@@ -172,8 +172,8 @@ def careful_excess(order: Mask, total: int, trained: int, alpha: float, odds: fl
     The odds are estimated from labels: only so is the test exact where nothing depends on these.
     """
     plain = excess(order, total, trained, alpha)
-    found = excess(order, total, trained, alpha, odds)
-    return replace(found, pvalue=max(found.pvalue, plain.pvalue), low=min(found.low, plain.low))
+    under = excess(order, total, trained, alpha, odds)
+    return replace(under, pvalue=max(under.pvalue, plain.pvalue), low=min(under.low, plain.low))
 
 
 def _able(smallest: Sequence[float], alpha: float) -> int:

@@ -63,9 +63,9 @@ def frechet_mixture(models: Mapping[str, Any], real: Any, *, seed: int) -> Judge
     InputError
         As `frechet_distance`; if there are too few rows, or strata of one row.
     """
-    seen = inspected_models(models, needs=NEEDS)
+    checked = inspected_models(models, needs=NEEDS)
     reference = check_rows("real", real, needs=NEEDS)
-    for name, one in seen.items():
+    for name, one in checked.items():
         try:
             check_same_dimension("fake", one.rows.shape[1], "real", reference.rows.shape[1])
         except InputError as error:
@@ -73,18 +73,18 @@ def frechet_mixture(models: Mapping[str, Any], real: Any, *, seed: int) -> Judge
     whole = FrechetReference(_as_given(real, reference))
     alone = [
         whole.estimate(_as_given(model, one), influences=False)
-        for model, one in zip(models.values(), seen.values(), strict=True)
+        for model, one in zip(models.values(), checked.values(), strict=True)
     ]
 
-    *parts, real_part = folded([*seen.items(), ("", reference)], HALVES, seed)
+    *parts, real_part = folded([*checked.items(), ("", reference)], HALVES, seed)
     halves = [_Half([*parts, real_part], half) for half in range(HALVES)]
     weights = np.stack([least_distance(halves[1 - half].distance) for half in range(HALVES)])
     references = [FrechetReference(half.reference) for half in halves]
     mixed, gains = [], []
     for half, against, shares in zip(halves, references, weights, strict=True):
-        found = against.estimate(half.mixture(shares))
-        mixed.append(found)
-        gains.append([difference(against.estimate(one), found) for one in half.models])
+        estimate = against.estimate(half.mixture(shares))
+        mixed.append(estimate)
+        gains.append([difference(against.estimate(one), estimate) for one in half.models])
     mean = average(mixed, np.full(HALVES, 1.0 / HALVES), what="halves")
     choice = _variance_of_choice(halves, references, weights, mixed)
     mean = replace(mean, shared_variance=mean.shared_variance + choice)
@@ -94,7 +94,7 @@ def frechet_mixture(models: Mapping[str, Any], real: Any, *, seed: int) -> Judge
         alone=alone,
         gains=[_mean_difference(pair, choice) for pair in zip(*gains, strict=True)],
         folds=HALVES,
-        warnings=warnings_of(seen, reference),
+        warnings=warnings_of(checked, reference),
     )
 
 
@@ -128,8 +128,8 @@ def _variance_of_choice(
     if (weights[0] == weights[1]).all():
         return 0.0
     noise = [
-        difference(_linear(against.estimate(half.mixture(own))), _linear(found)).stderr ** 2
-        for half, against, own, found in zip(halves, references, weights[::-1], mixed, strict=True)
+        difference(_linear(against.estimate(half.mixture(other))), _linear(mix)).stderr ** 2
+        for half, against, other, mix in zip(halves, references, weights[::-1], mixed, strict=True)
     ]
     return math.fsum(noise) / HALVES**3
 
@@ -248,7 +248,7 @@ def _descend(distance: MixtureDistance, start: Float, unit: float) -> Float:
         value, gradient = distance(shares)
         return value / unit, gradient / unit
 
-    found = scipy.optimize.minimize(
+    optimum = scipy.optimize.minimize(
         scaled,
         start,
         jac=True,
@@ -256,7 +256,7 @@ def _descend(distance: MixtureDistance, start: Float, unit: float) -> Float:
         bounds=[(0.0, 1.0)] * count,
         constraints={"type": "eq", "fun": lambda w: w.sum() - 1.0, "jac": lambda w: np.ones(count)},
     )
-    shares: Float = np.where(found.x > NO_SHARE, found.x, 0.0)
+    shares: Float = np.where(optimum.x > NO_SHARE, optimum.x, 0.0)
     shares /= shares.sum()
     return shares
 
@@ -286,9 +286,9 @@ class MixtureDistance:
         self.models = len(models)
         self._given = list(models)
         self._origin = real.mean  # of all means: it is free
-        self._means = np.stack([one.mean - real.mean for one in models])
+        self._means = np.stack([m.mean - real.mean for m in models])
         self._traces = np.array(
-            [np.trace(one.cov) + gap @ gap for one, gap in zip(models, self._means, strict=True)]
+            [np.trace(m.cov) + gap @ gap for m, gap in zip(models, self._means, strict=True)]
         )
         values, vectors = np.linalg.eigh(real.cov)
         self._trace = float(values.sum())
@@ -298,8 +298,8 @@ class MixtureDistance:
         self._turned = self._means @ factor
         self._seconds = np.stack(
             [
-                factor.T @ one.cov @ factor + np.outer(gap, gap)
-                for one, gap in zip(models, self._turned, strict=True)
+                factor.T @ m.cov @ factor + np.outer(gap, gap)
+                for m, gap in zip(models, self._turned, strict=True)
             ]
         )
 
@@ -333,15 +333,15 @@ class MixtureDistance:
         gap = shares @ self._means
         apart = self._means - gap
         cov = (apart.T * shares) @ apart
-        for share, one in zip(shares, self._given, strict=True):
-            cov += share * one.cov
+        for share, model in zip(shares, self._given, strict=True):
+            cov += share * model.cov
         return Moments(self._origin + gap, cov)
 
 
 def _positive(squares: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
     """Eigenvalues that are not 0 but for rounding: the slope of the root is infinite there."""
-    found: NDArray[np.bool_] = squares > squares.size * EPS * squares.max(initial=0.0)
-    return found
+    positive: NDArray[np.bool_] = squares > squares.size * EPS * squares.max(initial=0.0)
+    return positive
 
 
 def _at_mean_shares(estimate: Estimate, halves: Sequence[_Half], weights: Float) -> Estimate:
@@ -369,11 +369,11 @@ def _mean_difference(pair: Sequence[EstimateDifference], choice: float) -> Estim
     """Mean of the differences in both halves; `choice`: variance that the choice of shares adds."""
     count = len(pair)
     return EstimateDifference(
-        value=math.fsum(one.value for one in pair) / count,
-        stderr=math.sqrt(math.fsum(one.stderr**2 for one in pair) / count**2 + choice),
+        value=math.fsum(gap.value for gap in pair) / count,
+        stderr=math.sqrt(math.fsum(gap.stderr**2 for gap in pair) / count**2 + choice),
         degrees_of_freedom=welch_degrees_of_freedom(
-            *((one.stderr**2, one.degrees_of_freedom) for one in pair)
+            *((gap.stderr**2, gap.degrees_of_freedom) for gap in pair)
         ),
-        curvature=math.fsum(one.curvature for one in pair) / count**3,
-        skewness=math.fsum(one.skewness for one in pair) / count**3,
+        curvature=math.fsum(gap.curvature for gap in pair) / count**3,
+        skewness=math.fsum(gap.skewness for gap in pair) / count**3,
     )

@@ -110,12 +110,12 @@ class FrechetJudge:
         self, score: float, weights: Float, bound: Potentials, fitting: list[NDArray[Any]]
     ) -> Gaps:
         """Foresee the bounds from the pilot: to first order f(w) is E φ, and ψ cancels."""
-        low = [bound.of_fake(one) for one in fitting]
+        low = [bound.of_fake(values) for values in fitting]
         real = bound.of_real(self._fitting_rows).mean()
-        per_row = np.array([float(one.var(ddof=1)) / one.size for one in low])
+        per_row = np.array([float(values.var(ddof=1)) / values.size for values in low])
         steps = np.vstack([weights, weights - np.eye(len(weights))]) ** 2 * per_row
         high = FEWER * self._critical * np.sqrt(steps.sum(axis=1))
-        towards = np.array([score - one.mean() - real for one in low])
+        towards = np.array([score - values.mean() - real for values in low])
         return Gaps(
             score=score + float(high[0]),
             towards=towards + high[1:],
@@ -139,13 +139,13 @@ def _stderr(mixed: Estimate, weights: Float, below: list[Estimate]) -> float:
 
 def _mixture(rows: list[NDArray[Any]], names: list[NDArray[np.intp]], weights: Float) -> Sample:
     """Rows of all arms with a share, weighted by it; the number of rows of each is fixed."""
-    kept = np.flatnonzero(weights)
-    sizes = [len(rows[arm]) for arm in kept]
+    with_share = np.flatnonzero(weights)
+    sizes = [len(rows[arm]) for arm in with_share]
     return Sample(
-        np.concatenate([rows[arm] for arm in kept]),
-        groups=np.concatenate([names[arm] for arm in kept]),
-        strata=np.repeat(kept, sizes) if len(kept) > 1 else None,
-        weights=np.repeat(weights[kept] / sizes, sizes) if len(kept) > 1 else None,
+        np.concatenate([rows[arm] for arm in with_share]),
+        groups=np.concatenate([names[arm] for arm in with_share]),
+        strata=np.repeat(with_share, sizes) if len(with_share) > 1 else None,
+        weights=np.repeat(weights[with_share] / sizes, sizes) if len(with_share) > 1 else None,
     )
 
 

@@ -93,8 +93,8 @@ def _gain(crossed: CrossedMeans, weights: Float, single: Float, spec: MetricSpec
     mixed, alone = _outer(weights), _outer(single)
     choice = crossed.variance_of_choice(weights)
     if not spec.higher_is_better:
-        found = crossed.functional(alone - mixed)
-        return replace(found, variance=found.variance + choice)
+        gain = crossed.functional(alone - mixed)
+        return replace(gain, variance=gain.variance + choice)
     q, p = (crossed.functional(one).value for one in (mixed, alone))
-    found = crossed.functional(alone / p**2 - mixed / q**2)
-    return replace(found, value=1.0 / q - 1.0 / p, variance=found.variance + choice / q**4)
+    gain = crossed.functional(alone / p**2 - mixed / q**2)
+    return replace(gain, value=1.0 / q - 1.0 / p, variance=gain.variance + choice / q**4)

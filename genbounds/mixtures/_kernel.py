@@ -25,19 +25,19 @@ def mixture_estimate(
     higher_is_better : bool
         Whether the score is one over the square: that of RKE.
     """
-    found = crossed.functional(c[:, :, None] * c[:, None, :])
-    above, variance = found.value, found.variance + crossed.variance_of_choice(c)
+    quadratic = crossed.functional(c[:, :, None] * c[:, None, :])
+    above, variance = quadratic.value, quadratic.variance + crossed.variance_of_choice(c)
     value = above - crossed.spread(c)
     if higher_is_better:
         above, value, variance = -math.log(above), -math.log(value), variance / above**2
 
     def ends(level: float) -> tuple[float, float]:
-        half = student_quantile(level, crossed.degrees(found)) * math.sqrt(variance)
+        half = student_quantile(level, crossed.degrees(quadratic)) * math.sqrt(variance)
         return min(value, above) - half, max(value, above) + half
 
     models = len(crossed.samples) - (not higher_is_better)
     parts = (slice(None, models), slice(models, None))
-    errors = [crossed.error(found, part, variance) for part in parts]
+    errors = [crossed.error(quadratic, part, variance) for part in parts]
     estimate = Estimate(
         title=title,
         method="u-statistic",

@@ -129,23 +129,23 @@ def kernel_gaps(weights: Float, crossed: CrossedMeans, critical: float, scale: f
     models = weights.shape[1]
     distance = len(crossed.samples) > models
     c = crossed.coefficients(weights)
-    found = [_estimated(crossed, c, c / 2.0, c)]
+    terms = [_estimated(crossed, c, c / 2.0, c)]
     for vertex in np.eye(models):
         step = np.pad(weights - vertex, [(0, 0), (0, int(distance))])
-        found.append(_estimated(crossed, c, step, c + step))
+        terms.append(_estimated(crossed, c, step, c + step))
     sides = np.ones(1 + models)
     sides[0] = 1.0 if distance else -1.0
     ends = [
-        one.value + side * scale * _reach(crossed, one, critical, side)
-        for one, side in zip(found, sides, strict=True)
+        term.value + side * scale * _reach(crossed, term, critical, side)
+        for term, side in zip(terms, sides, strict=True)
     ]
     if distance and models > 1:
         ends[0] = max(ends[0], scale**2 * _unseen(crossed, c.mean(axis=0), critical))
-    warnings = [warning for one in found for warning in _tails(crossed, one, models)]
+    warnings = [warning for term in terms for warning in _tails(crossed, term, models)]
     return Gaps(
         score=max(ends[0], 0.0),
         towards=np.array(ends[1:]),
-        parts=np.array([np.pad(one.parts, (0, int(not distance))) for one in found]),
+        parts=np.array([np.pad(term.parts, (0, int(not distance))) for term in terms]),
         bound=gap_bound if distance else rke_gap_bound,
         warnings=(*dict.fromkeys(warnings),),
     )
@@ -154,9 +154,9 @@ def kernel_gaps(weights: Float, crossed: CrossedMeans, critical: float, scale: f
 def _estimated(crossed: CrossedMeans, c: Float, x: Float, towards: Float) -> Quadratic:
     """Estimate the mean of 2 Σ c_a x_b ⟨m_a, m_b⟩; `towards`: how it changes with the weights."""
     product = c[:, :, None] * x[:, None, :]
-    found = crossed.functional(product + product.transpose(0, 2, 1))
+    quadratic = crossed.functional(product + product.transpose(0, 2, 1))
     choice = crossed.variance_of_choice(c, towards.mean(axis=0))
-    return replace(found, variance=found.variance + choice)
+    return replace(quadratic, variance=quadratic.variance + choice)
 
 
 def _unseen(crossed: CrossedMeans, c: Float, critical: float) -> float:
@@ -253,11 +253,11 @@ class KernelJudge:
             estimates=[
                 mixture_estimate(
                     judging,
-                    judging.coefficients(one),
+                    judging.coefficients(shares),
                     title=self._spec.title,
                     higher_is_better=not distance,
                 )
-                for one in (weights, *np.eye(len(rows))[:, None])
+                for shares in (weights, *np.eye(len(rows))[:, None])
             ],
             gaps=kernel_gaps(weights, judging, self._critical),
             guess=kernel_gaps(guessed, pilot, self._critical, FEWER),
@@ -268,7 +268,7 @@ class KernelJudge:
         self, rows: Mapping[str, NDArray[Any]], part: int
     ) -> tuple[CrossedMeans, tuple[Diagnostic, ...]]:
         """Return the kernel means of the pilot (0) or of the rows that judge (1)."""
-        chosen = {name: one[parts(len(one))[part]] for name, one in rows.items()}
+        chosen = {name: sample[parts(len(sample))[part]] for name, sample in rows.items()}
         reference = self._references[part]
         return crossed_means(
             self._spec, chosen, reference, self._options, folds=FOLDS, seed=self._seed

@@ -213,15 +213,15 @@ class MixtureLoop:
     def _look(self) -> Weighed:
         """Weigh the live arms by the rows so far."""
         live = self._live()
-        found = self._judge.look({self.samplers[arm].name: self.samplers[arm].rows for arm in live})
-        seen = (*found.warnings, *found.estimates[0].warnings, *found.gaps.warnings)
-        return replace(found, live=live, warnings=(*dict.fromkeys(seen),))
+        look = self._judge.look({self.samplers[arm].name: self.samplers[arm].rows for arm in live})
+        warnings = (*look.warnings, *look.estimates[0].warnings, *look.gaps.warnings)
+        return replace(look, live=live, warnings=(*dict.fromkeys(warnings),))
 
     def _scores(self, look: Weighed) -> list[Score]:
         """Scores of the mixture, then of every live arm; their intervals hold at all looks."""
         level = 1.0 - self.settings.error / (len(self.sizes) * (1 + len(look.live)))
         confidence = self.settings.confidence
-        return [replace(one.score(level), level=confidence) for one in look.estimates]
+        return [replace(estimate.score(level), level=confidence) for estimate in look.estimates]
 
     def _next(self, look: Weighed, total: int) -> NDArray[np.int64]:
         """Sizes of all arms at the next look: `total` or more, by what the pilot says.
@@ -235,8 +235,8 @@ class MixtureLoop:
         need[look.live] = 1.0
         if settings.policy != "uniform":
             parts = look.guess.parts[look.guess.decisive(settings.tolerance), :-1]
-            found = parts.max(axis=0) * sizes[look.live]
-            need[look.live] = np.maximum(found, LEAST_NEED * float(found.max()))
+            wanted = parts.max(axis=0) * sizes[look.live]
+            need[look.live] = np.maximum(wanted, LEAST_NEED * float(wanted.max()))
         free = self._free()
         missing = max(total - int(sizes[look.live].sum()), settings.batch)
         while missing > 0 and free.any():

@@ -77,13 +77,13 @@ class Potentials:
         # Both may be moved together: what is large in φ and ψ and cancels is taken off.
         x = np.asarray(x, dtype=np.float64) - self.other_mean
         centred = x - (self.mean - self.other_mean)
-        found: Float = (x**2).sum(axis=1) - ((centred @ self.map) * centred).sum(axis=1)
-        return found
+        low: Float = (x**2).sum(axis=1) - ((centred @ self.map) * centred).sum(axis=1)
+        return low
 
     def of_real(self, y: NDArray[Any]) -> Float:
         """Return ψ of each row of `y`, of shape (m, d)."""
         y = np.asarray(y, dtype=np.float64) - self.other_mean
         gap = self.mean - self.other_mean
         square = (y**2).sum(axis=1) - ((y @ self.inverse) * y).sum(axis=1)
-        found: Float = square - 2.0 * (y @ gap)
-        return found
+        high: Float = square - 2.0 * (y @ gap)
+        return high

@@ -13,7 +13,7 @@ import numpy as np
 from genbounds._random_effects import shrunken
 from genbounds._text import quoted
 from genbounds.estimators import MetricSpec
-from genbounds.origins import UNKNOWN
+from genbounds.origins import origin_of
 from genbounds.select._arms import FunctionArm
 from genbounds.select._context_selection import Context, ContextSelection
 from genbounds.select._loop import Loop
@@ -108,28 +108,28 @@ def _arm_in(name: Any, arm: Any, context: Context) -> Any:
         ) from None
     except ValueError:  # a function written in C that does not say
         pass
-    return FunctionArm(lambda n, rng: sample(n, rng, context), getattr(arm, "origin", UNKNOWN))
+    return FunctionArm(lambda n, rng: sample(n, rng, context), origin_of(arm))
 
 
-def run_in_contexts(
-    loops: Mapping[Context, Loop], progress: Callable[[State], None] | None
-) -> ContextSelection:
-    """Carry out the runs of all contexts, a round of each undecided one in turn.
+def carried_out(
+    loops: Mapping[Any, Loop], progress: Callable[[State], None] | None
+) -> dict[Any, Selection]:
+    """Carry out the runs of all contexts (or the one for None), a round of each one in turn.
 
     Raises
     ------
     InputError
-        If in every context every arm was set aside before it had a score.
+        If in every one every arm was set aside before it had a score.
     """
     for loop in loops.values():
         loop.resume()
-    ended: dict[Context, Selection] = {}
+    ended: dict[Any, Selection] = {}
     try:
         for context, loop in loops.items():
             try:
                 loop.start()
             except InputError as error:
-                if error.argument:
+                if error.argument or context is None:
                     raise
                 raise InputError(f"context {quoted(context)}: {error.text}") from error
         going = {context: loop.rounds() for context, loop in loops.items()}
@@ -144,12 +144,19 @@ def run_in_contexts(
     finally:
         for loop in loops.values():
             loop.save()
-    failures = [loop.failure for loop in loops.values()]
-    if all(failures):
-        raise InputError(f"no context has a result; {quoted(next(iter(loops)))}: {failures[0]}")
+    failures = {context: loop.failure for context, loop in loops.items()}
+    if all(failures.values()):
+        context, failure = next(iter(failures.items()))
+        none = "" if context is None else f"no context has a result; {quoted(context)}: "
+        raise InputError(f"{none}{failure}")
+    return {context: ended[context] for context in loops}
+
+
+def together(loops: Mapping[Context, Loop], ended: dict[Context, Selection]) -> ContextSelection:
+    """Return the selections of all contexts as one result."""
     settings = next(iter(loops.values())).settings
     return ContextSelection(
-        contexts={context: ended[context] for context in loops},
+        contexts=ended,
         recommended=_recommended(loops, ended),
         confidence=settings.confidence,
         policy=settings.policy.name,
@@ -171,15 +178,15 @@ def _recommended(
             if loop.certificate.live[arm]:
                 losses[place, arm] = estimate.loss
                 variances[place, arm] = estimate.sample.variance
-    found: dict[Context, str | None] = {}
+    best_arms: dict[Context, str | None] = {}
     for (context, loop), row in zip(loops.items(), pooled_losses(losses, variances), strict=True):
         if not loop.certificate.live.any():
-            found[context] = None
+            best_arms[context] = None
             continue
         best = best_guess(loop, np.where(np.isnan(row), math.inf, row).tolist())[0]
         selection = ended[context]
-        found[context] = selection.best if selection.certified else loop.settings.names[best]
-    return found
+        best_arms[context] = selection.best if selection.certified else loop.settings.names[best]
+    return best_arms
 
 
 def pooled_losses(losses: Float, variances: Float) -> Float:
@@ -203,11 +210,11 @@ def pooled_losses(losses: Float, variances: Float) -> Float:
     k = int(everywhere.sum())
     if k == 0:
         return losses
-    found: Float = losses - losses[:, everywhere].mean(axis=1, keepdims=True)
+    shrunk: Float = losses - losses[:, everywhere].mean(axis=1, keepdims=True)
     # Var(x - mean of k): its own share of the mean counts against it.
     common = variances[:, everywhere].sum(axis=1, keepdims=True) / k**2
     within = variances * (1.0 - 2.0 * everywhere / k) + common
     for arm in range(losses.shape[1]):
         there = np.isfinite(losses[:, arm])
-        found[there, arm] = shrunken(found[there, arm], within[there, arm])
-    return found
+        shrunk[there, arm] = shrunken(shrunk[there, arm], within[there, arm])
+    return shrunk

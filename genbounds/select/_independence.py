@@ -156,11 +156,11 @@ def rows_of_another(
 def _unshared(rows: NDArray[Any]) -> NDArray[np.int64]:
     """Count, for each of distinct `rows`, the entries that no other row has in their column."""
     d = rows.shape[1]
-    found = np.zeros(len(rows), dtype=np.int64)
+    unshared = np.zeros(len(rows), dtype=np.int64)
     for column in np.unique(np.linspace(0, d - 1, min(d, COLUMNS_COMPARED)).astype(int)):
         _, inverse, counts = np.unique(rows[:, column], return_inverse=True, return_counts=True)
-        found += counts[inverse] == 1
-    return found
+        unshared += counts[inverse] == 1
+    return unshared
 
 
 def order_effect(rows: NDArray[Any], influence: Float | None, *, error: float) -> Diagnostic | None:
@@ -281,7 +281,7 @@ def _quantiles(n: int) -> Float:
 def _double_ranks(values: NDArray[np.int32]) -> NDArray[np.intp]:
     """Twice the ranks from 0 in each line; equal values share the mean of theirs."""
     ranks = np.empty(values.shape, dtype=np.intp)
-    for line, found in zip(values, ranks, strict=True):
+    for line, line_ranks in zip(values, ranks, strict=True):
         _, place, counts = np.unique(line, return_inverse=True, return_counts=True)
-        found[:] = (2 * counts.cumsum() - counts - 1)[place]
+        line_ranks[:] = (2 * counts.cumsum() - counts - 1)[place]
     return ranks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
@@ -41,7 +41,7 @@ _SAVE_SECONDS = 30.0
 
 
 class Loop:
-    """One run in progress. `run` carries it out; with contexts there are several, in turns.
+    """One run in progress; with contexts there are several, which take turns.
 
     Parameters
     ----------
@@ -97,25 +97,6 @@ class Loop:
         self._record: Record | None = None
         self._saved = time.monotonic()
 
-    def run(self, progress: Callable[[State], None] | None) -> None:
-        """Draw until the policy stops, or nothing is left to draw or to spend.
-
-        Raises
-        ------
-        InputError
-            If every arm was set aside before it had a score.
-        """
-        self.resume()
-        try:
-            self.start()
-            for state in self.rounds():
-                if progress is not None:
-                    progress(state)
-        finally:
-            self.save()
-        if self.failure:
-            raise InputError(self.failure)
-
     @property
     def failure(self) -> str:
         """Why the run has nothing to say: every arm was set aside before it had a score."""
@@ -143,10 +124,10 @@ class Loop:
             reference=self.settings.reference,
         )
         self._record = Record(self.settings.record, identity)
-        kept = self._record.load()
+        records = self._record.load()
         for sampler in self.samplers:
-            if sampler.name in kept:
-                sampler.resume(*kept[sampler.name])
+            if sampler.name in records:
+                sampler.resume(*records[sampler.name])
 
     def start(self) -> None:
         """Draw the first batches, which tell the dimension, and plan the looks."""
@@ -218,9 +199,9 @@ class Loop:
 
     def _common_columns(self) -> int:
         """Features per row: the reference's, or the first arm's; arms that differ are set aside."""
-        known = [sampler.columns for sampler in self.samplers if sampler.columns is not None]
+        widths = [sampler.columns for sampler in self.samplers if sampler.columns is not None]
         wanted = self.settings.metric.columns
-        columns = next(iter(known), 1) if wanted is None else wanted
+        columns = next(iter(widths), 1) if wanted is None else wanted
         spec = self.settings.metric.spec
         whose = "the reference has"
         if wanted is None:
@@ -267,12 +248,12 @@ class Loop:
         arm = -self._waiting.pop()[1]
         sampler = self.samplers[arm]
         self.joined[arm] = self.state.step
-        kept = sampler.pull(self.budget.affordable(arm))
+        drawn = sampler.pull(self.budget.affordable(arm))
         if sampler.columns not in (None, self._columns):
             sampler.set_aside(
                 f"its rows have {sampler.columns} columns, other arms have {self._columns}"
             )
-        self._enter(arm, kept)
+        self._enter(arm, drawn)
 
     def _pull(self, arm: int) -> None:
         affordable = self.budget.affordable(arm)
@@ -293,8 +274,8 @@ class Loop:
         if sampler.exhausted and sampler.n < first:
             # With as many as the earliest look needs, it would have been chosen.
             needed = first if sampler.n >= self._earliest else self._earliest
-            given = count(sampler.n, "sample")
-            sampler.set_aside(f"exhausted after {given}; the first look needs {needed}")
+            drawn = count(sampler.n, "sample")
+            sampler.set_aside(f"exhausted after {drawn}; the first look needs {needed}")
         if sampler.failure is None:
             try:
                 with self._threads(arm):
@@ -360,8 +341,8 @@ class Loop:
 
 def _leak(estimate: Estimate) -> Diagnostic | None:
     """Say that rows are those of the reference, which more samples of the same do not mend."""
-    doubts = (one for one in estimate.warnings if one.severity == "unreliable")
-    return next((one for one in doubts if one.code == "leak"), None)
+    doubts = (warning for warning in estimate.warnings if warning.severity == "unreliable")
+    return next((warning for warning in doubts if warning.code == "leak"), None)
 
 
 def _source(arm: Arm) -> str:

@@ -199,7 +199,9 @@ def _check_sampled(estimates: Mapping[str, Estimate]) -> None:
 
 def _warnings(estimates: Mapping[str, Estimate], best: str, rival: str) -> tuple[Diagnostic, ...]:
     """Return what the pilots warn of, unreliable first; `rival`: the best that is not named."""
-    warnings = dict.fromkeys(w.of(name) for name, one in estimates.items() for w in one.warnings)
+    warnings = dict.fromkeys(
+        w.of(name) for name, pilot in estimates.items() for w in pilot.warnings
+    )
     warnings |= dict.fromkeys(shared_rows({k: x.sample.row_ids for k, x in estimates.items()}))
     warnings |= dict.fromkeys(from_few(estimates.values()))
     warnings |= dict.fromkeys(_unseen_gap(estimates, best, rival))
@@ -226,8 +228,8 @@ def _unseen_gap(estimates: Mapping[str, Estimate], best: str, rival: str) -> tup
 
     Noise then makes up most of the gaps that runs are simulated with, and true ones are smaller.
     """
-    one, two = estimates[best], estimates[rival]
-    noise = math.sqrt(one.sample.variance + two.sample.variance)
-    if two.loss - one.loss >= SEEN * noise:
+    winner, loser = estimates[best], estimates[rival]
+    noise = math.sqrt(winner.sample.variance + loser.sample.variance)
+    if loser.loss - winner.loss >= SEEN * noise:
         return ()
     return (warn_of("pilots-too-close", best=shown(best), rival=shown(rival)),)

@@ -73,20 +73,20 @@ class Identity:
         Arms may have been added behind the others: no stream changes.
         """
         where = display(folder)
-        names, known = list(self.arms), list(earlier.arms)
+        names, before = list(self.arms), list(earlier.arms)
         other = sorted(
             name
             for name in self.settings.keys() | earlier.settings.keys()
             if self.settings.get(name) != earlier.settings.get(name)
         )
-        if names[: len(known)] != known:
-            other.append(f"arms {', '.join(map(display, known))}")
+        if names[: len(before)] != before:
+            other.append(f"arms {', '.join(map(display, before))}")
         if other:
             raise InputError(
                 f"{where} holds a run with other settings ({', '.join(other)}): "
                 "use another folder, or repeat the settings of that run."
             )
-        changed = [repr(name) for name in known if self.arms[name] != earlier.arms[name]]
+        changed = [repr(name) for name in before if self.arms[name] != earlier.arms[name]]
         if self.reference != earlier.reference:
             changed.append("the reference")
         if changed:
@@ -123,14 +123,14 @@ class Record:
         InputError
             If the folder holds another run, or is damaged.
         """
-        found = {}
+        records = {}
         for position, (name, record) in enumerate(self._read().items()):
             path = self._rows_path(position)
             rows = self._rows(path, record.n)
             if _digest(rows) != record.digest:
                 raise self._damaged(path, "its rows are not those that were recorded")
-            found[name] = record, rows
-        return found
+            records[name] = record, rows
+        return records
 
     def _rows(self, path: Path, n: int) -> NDArray[Any]:
         if not n:
@@ -193,7 +193,7 @@ class Record:
     def _claim(self) -> None:
         """Mark a new folder as this run's, before a file of somebody else is written over."""
         if self._folder.is_dir():
-            others = sorted(one.name for one in self._folder.glob("*.npy") if one.stem.isdigit())
+            others = sorted(file.name for file in self._folder.glob("*.npy") if file.stem.isdigit())
             if others:
                 raise InputError(
                     f"{display(self._folder)} holds {display(others[0])}, which is of no recorded "
@@ -227,6 +227,6 @@ def _digest(rows: NDArray[Any]) -> str:
     """Digest of rows as `Sampler` makes it; empty of no rows."""
     if not rows.size:
         return ""
-    found = hashlib.blake2b(digest_size=16)
-    add_digest(found, rows)
-    return found.hexdigest()
+    digest = hashlib.blake2b(digest_size=16)
+    add_digest(digest, rows)
+    return digest.hexdigest()

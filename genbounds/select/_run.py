@@ -28,12 +28,11 @@ from genbounds.origins import check_same_encoder, origin_of
 from genbounds.select._arms import FunctionArm, digest_of
 from genbounds.select._budget import Budget
 from genbounds.select._context_selection import Context, ContextSelection
-from genbounds.select._contexts import arms_in, check_contexts, run_in_contexts
+from genbounds.select._contexts import arms_in, carried_out, check_contexts, together
 from genbounds.select._loop import Loop
 from genbounds.select._selection import Selection
 from genbounds.select._settings import Settings
 from genbounds.select._state import State
-from genbounds.select._summary import summarise
 from genbounds.select.policies import POLICIES
 from genbounds.select.policies._policy import Policy
 from genbounds.validation import (
@@ -296,10 +295,8 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
     }
     loops = _loops(line_up, references, spec, options, record, common)
     with nullcontext() if record is None else locked(record, use=display(record)):
-        if contexts is not None:
-            return run_in_contexts(loops, progress)
-        loops[None].run(progress)
-        return summarise(loops[None])
+        ended = carried_out(loops, progress)
+    return ended[None] if contexts is None else together(loops, ended)
 
 
 def _loops(
@@ -346,10 +343,10 @@ def _check_reference(spec: MetricSpec, real: Any, name: str, *, sampled: bool = 
     """
     if spec.reference != "required" or isinstance(real, Moments):
         return
-    seen = check_sample("reference", real, what="reference", posteriors=spec.data == "posteriors")
-    warnings = seen.warnings
-    if sampled and seen.design is not None:
-        warnings += small_sample(math.inf, name="reference", units=seen.design.free_units)
+    rows = check_sample("reference", real, what="reference", posteriors=spec.data == "posteriors")
+    warnings = rows.warnings
+    if sampled and rows.design is not None:
+        warnings += small_sample(math.inf, name="reference", units=rows.design.free_units)
     for warning in warnings:
         if warning.severity == "unreliable":
             raise InputError(
@@ -382,7 +379,7 @@ def _arms(arms: Mapping[str, Any]) -> dict[str, Arm]:
         )
     if not arms:
         raise InputError("is empty: there is nothing to choose from.", argument="arms")
-    found: dict[str, Arm] = {}
+    line_up: dict[str, Arm] = {}
     for name, arm in arms.items():
         if not isinstance(name, str):
             raise InputError(f"must have names (str) as keys; got {quoted(name)}.", argument="arms")
@@ -398,8 +395,8 @@ def _arms(arms: Mapping[str, Any]) -> dict[str, Arm]:
                 "genbounds.select.FeatureArm(rows).",
                 argument="arms",
             )
-        found[name] = arm if isinstance(arm, Arm) else FunctionArm(arm)
-    return found
+        line_up[name] = arm if isinstance(arm, Arm) else FunctionArm(arm)
+    return line_up
 
 
 def _by_arm(name: str, given: Any, arms: Mapping[str, Any]) -> dict[str, float]:
@@ -410,9 +407,9 @@ def _by_arm(name: str, given: Any, arms: Mapping[str, Any]) -> dict[str, float]:
         raise InputError(f"must map arms to numbers; got {type(given).__name__}.", argument=name)
     for arm, value in given.items():
         if arm not in arms:
-            known = ", ".join(map(quoted, arms))
+            names = ", ".join(map(quoted, arms))
             raise InputError(
-                f"names {quoted(arm)}, which is not among the arms: {known}.", argument=name
+                f"names {quoted(arm)}, which is not among the arms: {names}.", argument=name
             )
         if name == "joins":
             check_count(f"joins[{arm!r}]", value, minimum=0)

@@ -124,9 +124,9 @@ class Sampler:
             As for `order_effect`.
         """
         rows = self.rows[:n]
-        found = self._file_order or copies(rows, self.fingerprints(n))
-        if found is not None or isinstance(self._arm, FeatureArm):
-            return found
+        doubt = self._file_order or copies(rows, self.fingerprints(n))
+        if doubt is not None or isinstance(self._arm, FeatureArm):
+            return doubt
         return order_effect(rows, influence, error=error)
 
     @property
@@ -149,9 +149,9 @@ class Sampler:
 
     def fingerprints(self, n: int) -> NDArray[np.uint64]:
         """Return a number for each of the first `n` rows, the same for rows that are the same."""
-        known = len(self._fingerprints)
-        if known < n:  # of many batches at once: each costs as much as some hundred rows
-            ids = row_ids(self.rows[known:].astype(np.float64))
+        done = len(self._fingerprints)
+        if done < n:  # of many batches at once: each costs as much as some hundred rows
+            ids = row_ids(self.rows[done:].astype(np.float64))
             self._fingerprints.frombytes(ids.tobytes())
         return np.frombuffer(self._fingerprints, dtype=np.uint64, count=n).copy()
 
@@ -266,9 +266,9 @@ class Sampler:
         record, rows = self._replayed
         taken = min(wanted, record.n - self.n)
         if taken:
-            part = slice(self.n, self.n + taken)
-            labels = {name: values[part] for name, values in record.labels.items()}
-            self._append(rows[part], labels)
+            batch = slice(self.n, self.n + taken)
+            labels = {name: values[batch] for name, values in record.labels.items()}
+            self._append(rows[batch], labels)
         # An arm that ended must end at the same draw as it did: at the one that it cut short.
         ended = record.exhausted or record.failure
         if self.n == record.n and (taken < wanted or not ended):

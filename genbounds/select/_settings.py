@@ -159,7 +159,7 @@ class Settings(Drawing):
     @property
     def identity(self) -> dict[str, Any]:
         """What decides the arms' streams, beside the arms themselves."""
-        found: dict[str, Any] = {"seed": self.seed, "batch": self.batch}
+        decisive: dict[str, Any] = {"seed": self.seed, "batch": self.batch}
         if self.place is not None:
-            found["context"] = self.context
-        return found if self.dtype is None else found | {"dtype": self.dtype.name}
+            decisive["context"] = self.context
+        return decisive if self.dtype is None else decisive | {"dtype": self.dtype.name}

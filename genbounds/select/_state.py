@@ -48,7 +48,7 @@ class RunningScores:
         if score.n < rows.shape[0]:
             score.add(rows[score.n :])
         self._kept[arm] = score
-        held = sum(kept.nbytes for kept in self._kept.values())
+        held = sum(other.nbytes for other in self._kept.values())
         while held > self._limit and len(self._kept) > 1:
             held -= self._kept.popitem(last=False)[1].nbytes
         return score

@@ -22,7 +22,7 @@ def summarise(loop: Loop) -> Selection:
     """Make the result of a finished run."""
     certificate, settings = loop.certificate, loop.settings
     estimates = final_estimates(loop)
-    scores = {arm: _final_score(loop, arm, one) for arm, one in estimates.items()}
+    scores = {arm: _final_score(loop, arm, estimate) for arm, estimate in estimates.items()}
     losses = [estimates[k].loss if k in estimates else math.inf for k in range(certificate.arms)]
     answer = certificate.answer()
     top = best_guess(loop, losses) if answer is None else answer
@@ -67,7 +67,7 @@ def summarise(loop: Loop) -> Selection:
 
 def final_estimates(loop: Loop) -> dict[int, Estimate]:
     """Latest evaluation of every arm; of all its rows if it had no look."""
-    found: dict[int, Estimate] = {}
+    estimates: dict[int, Estimate] = {}
     for arm, sampler in enumerate(loop.samplers):
         estimate = loop.certificate.latest[arm]
         if estimate is None and sampler.n >= 2:
@@ -76,8 +76,8 @@ def final_estimates(loop: Loop) -> dict[int, Estimate]:
             except InputError:  # the reason is in the arm's status
                 continue
         if estimate is not None and math.isfinite(estimate.value):
-            found[arm] = estimate
-    return found
+            estimates[arm] = estimate
+    return estimates
 
 
 def _final_score(loop: Loop, arm: int, estimate: Estimate) -> Score:
@@ -132,10 +132,10 @@ def _stopped(loop: Loop) -> str:
 
 def statuses(samplers: Sequence[Sampler]) -> dict[str, ArmStatus]:
     """Whether each arm is live, and what happened with it."""
-    found = {}
+    states = {}
     for sampler in samplers:
         if sampler.failure is not None:
-            found[sampler.name] = ArmStatus(state="set aside", reason=sampler.failure)
+            states[sampler.name] = ArmStatus(state="set aside", reason=sampler.failure)
             continue
         remarks = []
         if sampler.spent:
@@ -145,8 +145,8 @@ def statuses(samplers: Sequence[Sampler]) -> dict[str, ArmStatus]:
                 f"{len(sampler.retried)} failed draws repeated and not used (first: "
                 f"{sampler.retried[0]})"
             )
-        found[sampler.name] = ArmStatus(state="live", reason="; ".join(remarks))
-    return found
+        states[sampler.name] = ArmStatus(state="live", reason="; ".join(remarks))
+    return states
 
 
 def _notes(loop: Loop) -> tuple[str, ...]:

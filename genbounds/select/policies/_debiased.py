@@ -57,8 +57,8 @@ def estimate(state: State, arm: int) -> Known | None:
         return None
 
     def compute() -> Known:
-        found = state.metric.estimate(state.rows[arm])
-        return Known(loss=found.loss, stderr=found.stderr)
+        score = state.metric.estimate(state.rows[arm])
+        return Known(loss=score.loss, stderr=score.stderr)
 
     scores: Refreshed[Known] = state.once(Known, Refreshed)
     at, known = scores.of(arm, n, compute)
@@ -167,8 +167,8 @@ class DebiasedUcb(IndexPolicy):
 
     def index(self, state: State, arm: int) -> float:
         """Debiased score minus its noise; -inf while there are too few rows."""
-        found = estimate(state, arm)
-        return -math.inf if found is None else found.loss - self.width * found.stderr
+        score = estimate(state, arm)
+        return -math.inf if score is None else score.loss - self.width * score.stderr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,11 +186,11 @@ class Thompson(IndexPolicy):
 
     def index(self, state: State, arm: int) -> float:
         """Debiased score; -inf while there are too few rows."""
-        found = estimate(state, arm)
-        if found is None:
+        score = estimate(state, arm)
+        if score is None:
             return -math.inf
-        _spreads(state)[arm] = found.stderr
-        return found.loss
+        _spreads(state)[arm] = score.stderr
+        return score.loss
 
     def select(self, state: State) -> tuple[int, ...]:
         """Burn-in first; then the best draw."""

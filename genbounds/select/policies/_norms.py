@@ -140,13 +140,13 @@ class EntryNorms:
         # By Cauchy and Schwarz no other column has an entry that is large enough.
         able = np.flatnonzero(variances * variances.max() >= cut**2)
         columns = centred[:, able]
-        kept = columns.T @ columns / n
-        kept[kept < cut] = 0.0
+        entries = columns.T @ columns / n
+        entries[entries < cut] = 0.0
         max_variance = float(variances.max()) * n / (n - 1)
         return cls(
-            trace=trace_factor * float(np.vdot(kept, reference_cov[np.ix_(able, able)])),
+            trace=trace_factor * float(np.vdot(entries, reference_cov[np.ix_(able, able)])),
             operator=max_variance + operator_slack * math.sqrt(math.log(1.0 / delta) / n),
-            absolute_sum=float(kept.sum()),
+            absolute_sum=float(entries.sum()),
             max_variance=max_variance,
             mean_deviation=_mean_norm(centred),
         )
