@@ -440,8 +440,10 @@ def _z_if_known(likeness: float, noise: float) -> float:
     return likeness / noise if 0.0 < noise < LARGEST_NOISE else math.inf
 
 
-def drawing_warnings(fake: Checked, real: Checked) -> tuple[Diagnostic, ...]:
-    """Say what the rows of two samples show of how they were drawn."""
+def drawing_warnings(fake: Checked | None, real: Checked | None) -> tuple[Diagnostic, ...]:
+    """Say what the rows of two samples show of how they were drawn; None: known by moments."""
+    if fake is None or real is None:
+        return tuple(warning for one in (fake, real) if one is not None for warning in one.warnings)
     found = (*fake.warnings, *real.warnings, *leaked(fake, real))
     if not (fake.told or real.told):
         # Of the same prompts, or both in the same order.

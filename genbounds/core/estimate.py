@@ -104,19 +104,6 @@ class Tails:
             share * self.largest > max(LARGEST_SHARE, light)
         )
 
-    def warning(self, name: str, variance: float) -> tuple[Diagnostic, ...]:
-        """Warn of heavy tails; `name`: of which sample; `variance`: of the estimate."""
-        if not self.heavy(variance):
-            return ()
-        return (
-            warn_of(
-                "heavy-tails",
-                whose=name + " " if name else "",
-                largest=self.largest,
-                index=self.index,
-            ),
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleError:
@@ -448,13 +435,12 @@ def small_sample(n: float, *, name: str = "", units: float = math.inf) -> tuple[
 
 def heavy_tails(estimate: Estimate) -> tuple[Diagnostic, ...]:
     """Warn of either sample of an `estimate` whose influence has heavy tails."""
-    names = ("generated", "reference") if estimate.reference.n is not None else ("", "")
-    samples = (estimate.sample, estimate.reference)
+    names = ("generated ", "reference ") if estimate.reference.n is not None else ("", "")
+    samples = (estimate.sample.tails, estimate.reference.tails)
     return tuple(
-        warning
-        for name, error in zip(names, samples, strict=True)
-        if error.tails is not None
-        for warning in error.tails.warning(name, estimate.variance)
+        warn_of("heavy-tails", whose=whose, largest=tails.largest, index=tails.index)
+        for whose, tails in zip(names, samples, strict=True)
+        if tails is not None and tails.heavy(estimate.variance)
     )
 
 

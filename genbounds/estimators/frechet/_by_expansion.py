@@ -10,12 +10,13 @@ import numpy as np
 from genbounds.core.estimate import Estimate, SampleError
 from genbounds.core.expansion import HALVING_NOISE, halved, third_order
 from genbounds.diagnostics import warn_of
-from genbounds.estimators.frechet._form import PAIRING_SEED, PART_ROWS, PART_WORK
+from genbounds.estimators.frechet._form import PART_ROWS, PART_WORK
 from genbounds.estimators.frechet._gaussian import gaussian_bias
 from genbounds.estimators.frechet._outcome import make_estimate
 from genbounds.estimators.frechet._pair import FrechetPair
 from genbounds.estimators.frechet._sample import (
     FEW_RATIO,
+    PAIRING_SEED,
     SIDES,
     SPLIT_RATIO,
     FrechetSample,
@@ -41,7 +42,7 @@ def debias_by_expansion(fake: FrechetSample, real: FrechetSample, *, every_row: 
     expanded = pair.expand()
     errors, shared = expanded.errors, expanded.shared
     second_order = pair.plugin() - expanded.bias
-    tails, dependence = _excess_of_tails(pair, errors), _excess_of_dependence(pair, errors)
+    tails, dependence = _excess(pair, errors)
     # Dependent rows are as good as fewer independent ones.
     as_good_as = [
         ratio if side.n is None or side.independent else ratio * side.n / side.effective / times
@@ -63,7 +64,7 @@ def debias_by_expansion(fake: FrechetSample, real: FrechetSample, *, every_row: 
             shared_variance += HALVING_NOISE * shared.quadratic_variance
     warnings: tuple[Diagnostic, ...] = ()
     if min(ratios) < FEW_RATIO:  # says all: too few even if rows were independent
-        warnings = (_too_few(min(ratios)),)
+        warnings = (warn_of("few-per-dimension", ratio=min(ratios), least=FEW_RATIO),)
     elif not (fake.independent and real.independent):
         warnings = _dependence(samples, dependence, pair.directions[0].size)
     estimate = make_estimate(
@@ -134,40 +135,27 @@ def _with_halving_noise(
     return one, two
 
 
-def _excess_of_tails(pair: FrechetPair, errors: tuple[SampleError, SampleError]) -> list[float]:
-    """How many times the bias of Gaussian rows either sample's is; 1 where no rows are known.
-
-    Of rows as if they were independent: dependence is as fewer rows, which halving deals with.
-    """
-    found = []
-    for side, error in zip(pair.samples, errors, strict=True):
-        if side.rows is None or side.n is None:
-            found.append(1.0)
-            continue
-        gaussian = gaussian_bias(0.0, pair.directions[0], side.effective)
-        own = error.row_bias - side.trace / side.effective
-        found.append(own / gaussian if gaussian > 0.0 else 1.0)
-    return found
-
-
-def _excess_of_dependence(
+def _excess(
     pair: FrechetPair, errors: tuple[SampleError, SampleError]
-) -> list[float]:
-    """How many times the bias of independent Gaussian rows either sample's is; at least 1."""
-    found = []
-    for side, error in zip(pair.samples, errors, strict=True):
+) -> tuple[list[float], list[float]]:
+    """How many times the bias of independent Gaussian rows either sample's is.
+
+    By its tails, of rows as if they were independent; by tails and dependence, at least 1. Both
+    are 1 where no rows are known. Dependence is as fewer rows, which halving deals with.
+    """
+    roots = pair.directions[0]
+    tails, dependence = [1.0, 1.0], [1.0, 1.0]
+    for k, (side, error) in enumerate(zip(pair.samples, errors, strict=True)):
         if side.rows is None or side.n is None:
-            found.append(1.0)
             continue
         # Of independent Gaussian rows, the bias of the root alone.
-        roots = pair.directions[0]
+        gaussian = gaussian_bias(0.0, roots, side.effective)
+        if gaussian > 0.0:
+            tails[k] = (error.row_bias - side.trace / side.effective) / gaussian
         gaussian = gaussian_bias(0.0, roots, side.n) + float(roots.sum()) / side.n
-        found.append(max(error.bias / gaussian, 1.0) if gaussian > 0.0 else 1.0)
-    return found
-
-
-def _too_few(ratio: float) -> Diagnostic:
-    return warn_of("few-per-dimension", ratio=ratio, least=FEW_RATIO)
+        if gaussian > 0.0:
+            dependence[k] = max(error.bias / gaussian, 1.0)
+    return tails, dependence
 
 
 def _dependence(

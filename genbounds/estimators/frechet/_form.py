@@ -25,21 +25,14 @@ from genbounds.core.design import Index
 from genbounds.core.expansion import Form, RowTerms
 from genbounds.core.moments import row_blocks
 from genbounds.estimators.frechet._gaussian import WIDE, exponential_factor, root_weights
+from genbounds.estimators.frechet._sample import PAIRING_SEED, FrechetSample
 from genbounds.validation import Float
-
-PAIRING_SEED = 20_190_110
-"""Fixed, so that the random pairing and halving of rows give the same result at every call."""
 
 PART_ROWS = 2048
 """Where not every row is needed, the expansion is of random parts of at least so many rows ..."""
 
 PART_WORK = 2048 * 2048**2
 """... and of more where a row costs little: rows times the square of the number of features."""
-
-SINGLE_WIDTH = 64
-"""From so many dimensions on, products of features given in single precision are formed in it. In
-coordinates of unit variance its rounding is some 1e-7 of a term, also where standard deviations
-span seven decades (directions in which it is coarse weigh little)."""
 
 PIECE, PIECE_SHARE = 512, 8
 """Rows that are worked on at a time, at least, and for each direction: what is made of narrow rows
@@ -191,16 +184,8 @@ class FrechetForm(Form):
 
     Parameters
     ----------
-    rows : ndarray of shape (k, d)
-        Not centred; any floating type.
-    index : ndarray of shape (m,) or None
-        The rows to use, in increasing order; None: all.
-    n : int
-        Rows of the sample, of which these may be a random part.
-    mean : ndarray of shape (d,)
-        Mean of the sample.
-    trace : float
-        Trace of its covariance.
+    sample : FrechetSample
+        Rows, or a random part of them that was kept beside moments.
     gap : ndarray of shape (d,)
         Mean of the sample less that of the other.
     hessian : RootHessian
@@ -208,6 +193,9 @@ class FrechetForm(Form):
         As for `RootHessian.terms`.
     projection : ndarray of shape (d, r)
         Maps centred rows to w.
+
+    Attributes
+    ----------
     empirical : bool
         Whether the covariance is that of weighted rows as they are; else it has divisor n - 1.
     """
@@ -216,32 +204,30 @@ class FrechetForm(Form):
 
     def __init__(
         self,
-        rows: NDArray[Any],
-        index: Index | None,
+        sample: FrechetSample,
         *,
-        n: int,
-        mean: Float,
-        trace: float,
         gap: Float,
         hessian: RootHessian,
         transport: Float,
         projection: Float,
-        empirical: bool,
     ) -> None:
-        self.rows, self.index, self.n = rows, index, n
-        self.rows_at_hand = len(rows) if index is None else index.size
-        self.mean, self.gap, self.empirical = mean, gap, empirical
+        assert sample.some_rows is not None
+        assert sample.n is not None
+        n = self.n = sample.n
+        self.rows, self.index = sample.some_rows, sample.index
+        self.rows_at_hand = len(self.rows) if self.index is None else self.index.size
+        self.mean, self.gap, self.empirical = sample.mean, gap, not sample.independent
         self.hessian, self.transport = hessian, transport
-        self.widest = max(mean.size, hessian.roots.size)
-        self.width = mean.size + hessian.roots.size
+        self.widest = max(gap.size, hessian.roots.size)
+        self.width = gap.size + hessian.roots.size
         self.part_rows = max(PART_ROWS, PART_WORK // self.widest**2)  # may stand for all
         self.divisor = float(n)  # covariances have divisor n - 1
         self.projection = projection.astype(hessian.dtype, copy=False)
         # With divisor n - 1, mean(x xᵀ) is smaller than the covariance; of a design it is the same.
-        shrunk = 1.0 if empirical else 1.0 - 1.0 / n
-        linear = float(hessian.roots.sum()) if empirical else trace
+        shrunk = 1.0 if self.empirical else 1.0 - 1.0 / n
+        linear = float(hessian.roots.sum()) if self.empirical else sample.trace
         self.known_mean = shrunk * (linear + float(hessian.slopes.sum()))
-        self.centre = shrunk * (trace - float(transport.sum()))
+        self.centre = shrunk * (sample.trace - float(transport.sum()))
 
     def block(self, rows: Index) -> Rows:
         """Return the rows with these numbers, centred, with their coordinates."""

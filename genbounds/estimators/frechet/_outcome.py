@@ -51,7 +51,7 @@ def make_estimate(
         shared_variance=shared_variance,
         lower_limit=0.0,
         warnings=(
-            _drawing_warnings(samples)
+            drawing_warnings(*(sample.seen for sample in samples))
             + warnings
             + _fourth_moments_warnings(samples, warnings)
             + _size_warnings(samples)
@@ -83,20 +83,14 @@ def _unknown_size(found: Estimate, samples: tuple[FrechetSample, FrechetSample])
 def _assumptions(samples: tuple[FrechetSample, FrechetSample]) -> tuple[str, ...]:
     if all(sample.n is None for sample in samples):
         return ("both moments are taken as exactly known: no sampling error",)
-    found = ["features have finite eighth moments"]
-    for name, sample in zip(SIDES, samples, strict=True):
-        if sample.n is not None:
-            found.append(f"{drawn(sample.design)} ({name})")
-        if sample.n is None:
-            found.append(f"the {name} moments are taken as exactly known")
-    return tuple(found)
-
-
-def _drawing_warnings(samples: tuple[FrechetSample, FrechetSample]) -> tuple[Diagnostic, ...]:
-    fake, real = (sample.seen for sample in samples)
-    if fake is None or real is None:  # known by its moments
-        return tuple(warning for one in (fake, real) if one is not None for warning in one.warnings)
-    return drawing_warnings(fake, real)
+    known = "the {} moments are taken as exactly known"
+    return (
+        "features have finite eighth moments",
+        *(
+            known.format(name) if sample.n is None else f"{drawn(sample.design)} ({name})"
+            for name, sample in zip(SIDES, samples, strict=True)
+        ),
+    )
 
 
 def _size_warnings(samples: tuple[FrechetSample, FrechetSample]) -> tuple[Diagnostic, ...]:
@@ -109,10 +103,7 @@ def _size_warnings(samples: tuple[FrechetSample, FrechetSample]) -> tuple[Diagno
     fake = samples[0]
     if fake.n is not None or fake.moments.size_known:
         return found
-    return (
-        *found,
-        warn_of("generated-size-unknown"),
-    )
+    return (*found, warn_of("generated-size-unknown"))
 
 
 def _fourth_moments_warnings(

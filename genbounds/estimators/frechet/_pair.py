@@ -33,13 +33,7 @@ from genbounds.core.two_samples import (
     shared_units,
     with_mixed_term,
 )
-from genbounds.estimators.frechet._form import (
-    PAIRING_SEED,
-    SINGLE_WIDTH,
-    FrechetForm,
-    RootHessian,
-    Rows,
-)
+from genbounds.estimators.frechet._form import FrechetForm, RootHessian, Rows
 from genbounds.estimators.frechet._gaussian import (
     gaussian_bias,
     gaussian_mixed_square,
@@ -51,7 +45,7 @@ from genbounds.estimators.frechet._known_moments import (
     bias_beyond_second_order,
     moments_error,
 )
-from genbounds.estimators.frechet._sample import FrechetSample
+from genbounds.estimators.frechet._sample import PAIRING_SEED, SINGLE_WIDTH, FrechetSample
 from genbounds.validation import Float
 
 LENDER_RATIO = 4
@@ -206,7 +200,7 @@ class FrechetPair:
         if side.some_rows is None:
             error, _ = self.moments_error(k)
             return error
-        form = self.form(k, transported=True)
+        form = self.form(k)
         every_row = self.every_row or self.common is not None
         part_rows = None if every_row else form.part_rows
         if bias_only and side.independent and (part_rows or math.inf) >= form.rows_at_hand:
@@ -227,37 +221,28 @@ class FrechetPair:
             error = replace(error, bias=error.bias + rest)
         return error
 
-    def form(self, k: int, *, transported: bool = False) -> FrechetForm:
-        """Rows of sample k, with the kernel of the quadratic part.
+    def form(self, k: int) -> FrechetForm:
+        """Rows of sample k, with influence and kernel of the quadratic part.
 
-        `transported`: whether the influence is taken along `transport_roots`: the fitted transport
-        map errs on average by O(d/n).
+        The influence is taken along `transport_roots`: the fitted transport map errs on average by
+        O(d/n).
         """
         side, other = self.samples[k], self.samples[1 - k]
-        rows = side.some_rows
-        assert rows is not None
-        assert side.n is not None
         roots, *projections = self.directions
         return FrechetForm(
-            rows,
-            side.index,
-            n=side.n,
-            mean=side.mean,
-            trace=side.trace,
+            side,
             gap=-self.gap if k else self.gap,
-            hessian=self._hessian(rows),
-            transport=transport_roots(roots, side.effective, other.effective)
-            if transported
-            else roots,
+            hessian=self._hessian(side),
+            transport=transport_roots(roots, side.effective, other.effective),
             projection=projections[k],
-            empirical=not side.independent,
         )
 
-    def _hessian(self, *samples: NDArray[Any]) -> RootHessian:
+    def _hessian(self, *samples: FrechetSample) -> RootHessian:
         """H in the precision in which products of these rows with directions are formed."""
         roots = self.directions[0]
         wide = max(self.gap.size, roots.size) >= SINGLE_WIDTH
-        single = wide and all(is_narrow(rows) for rows in samples)
+        rows = [side.some_rows for side in samples]
+        single = wide and all(x is not None and is_narrow(x) for x in rows)
         dtype = np.dtype(np.float32 if single else np.float64)
         if dtype not in self._hessians:
             self._hessians[dtype] = RootHessian(roots, dtype)
@@ -271,7 +256,7 @@ class FrechetPair:
         The means of two samples do not enter each other's covariance.
         """
         one, two = self.form(0), self.form(1)
-        hessian = self._hessian(one.rows, two.rows)
+        hessian = self._hessian(*self.samples)
 
         def between(x: Rows, i: Index, y: Rows, j: Index) -> Float:
             return -hessian.across(x._replace(linear=x.x), i, y._replace(linear=y.x), j)
