@@ -419,35 +419,6 @@ def test_koksma_hlawka_of_a_known_function_and_known_points():
     assert float(bound.error(**given)[0]) == pytest.approx(0.5, rel=1e-13)
 
 
-def step_product(points, levels, faces=1.0):
-    """Width of Koksma–Hlawka: variation of the product of steps times the discrepancy."""
-    bound = catalog()["c20.koksma-hlawka"]
-    bound = replace(bound, constants={"factor": 1.0, "faces": faces})
-    knots = np.full((1, points.shape[-1], 1), 0.5)
-    return float(bound.width(points=points[None], knots=knots, levels=np.array([levels]))[0])
-
-
-def test_star_discrepancy_against_a_fine_grid():
-    """Of a function with variation 1."""
-    rng = np.random.default_rng(5)
-    points = rng.random((5, 2))
-    edges = np.linspace(0.0, 1.0, 401)
-    inside = (points[:, 0, None] < edges)[:, :, None] & (points[:, 1, None] < edges)[:, None, :]
-    most = np.abs(np.outer(edges, edges) - inside.mean(axis=0)).max()
-    discrepancy = step_product(points, [[1.0, 0.0], [1.0, 0.0]])
-    assert most <= discrepancy <= most + 2 / 400
-    regular = (np.arange(8) + 0.5)[:, None] / 8
-    assert step_product(regular, [[1.0, 0.0]]) == pytest.approx(1 / 16, rel=1e-12)
-
-
-def test_variation_of_a_product():
-    """V of Hardy and Krause: 3·2 in the square, 3·|−1| and 2·|4| along the faces at 1."""
-    point = np.array([[0.0, 0.0]])  # discrepancy 1
-    levels = [[1.0, 4.0], [1.0, -1.0]]
-    assert step_product(point, levels) == 3 * 2 + 3 * 1 + 2 * 4
-    assert step_product(point, levels, faces=0.0) == 3 * 2
-
-
 def test_moment_of_a_sum_is_that_of_its_draws():
     """χ²₁ and a normal variable: log E exp(s(X−μ)) in closed form."""
     bound = catalog()["m25.sub-exponential-sum"]
