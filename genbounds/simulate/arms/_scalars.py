@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
 
 import numpy as np
 from numpy.random import Generator
@@ -15,7 +14,26 @@ from genbounds.simulate.arms._arm import Names, Outcomes, Statistics, SyntheticA
 from genbounds.validation import Float, InputError, check_open_unit
 
 
-class BernoulliArm(SyntheticArm):
+class ScalarArm(SyntheticArm):
+    """One feature of known mean and variance; `more` are further facts."""
+
+    def __init__(
+        self, name: str, families: set[str], mean: float, variance: float, **more: float
+    ) -> None:
+        self.name = name
+        moments = {"d": 1, "mean": mean, "variance": variance}
+        self._facts: Facts = {"families": frozenset(families)} | moments | more
+
+    @property
+    def facts(self) -> Facts:
+        """True quantities by name."""
+        return self._facts
+
+
+_UNIT = {"unit-interval", "bounded"}
+
+
+class BernoulliArm(ScalarArm):
     """Zeros and ones: every sample quantity is a function of the number of ones.
 
     Parameters
@@ -26,17 +44,7 @@ class BernoulliArm(SyntheticArm):
 
     def __init__(self, p: float) -> None:
         self.p = check_open_unit("p", p)
-        self.name = f"Bernoulli({self.p:g})"
-
-    @cached_property
-    def facts(self) -> Facts:
-        """True quantities by name."""
-        return {
-            "families": frozenset({"unit-interval", "bounded"}),
-            "d": 1,
-            "mean": self.p,
-            "variance": self.p * (1.0 - self.p),
-        }
+        super().__init__(f"Bernoulli({self.p:g})", _UNIT, self.p, self.p * (1.0 - self.p))
 
     def draw(self, n: int, rng: Generator) -> Float:
         """Return `n` rows, shape (n, 1)."""
@@ -89,7 +97,7 @@ class BernoulliArm(SyntheticArm):
         return rows[:, :, None], tilting.mixture_weights([log_ratio(part, rows) for part in parts])
 
 
-class BetaArm(SyntheticArm):
+class BetaArm(ScalarArm):
     """Beta distribution on [0, 1].
 
     Parameters
@@ -100,18 +108,9 @@ class BetaArm(SyntheticArm):
 
     def __init__(self, a: float, b: float) -> None:
         self.a, self.b = check_positive("a", a), check_positive("b", b)
-        self.name = f"Beta({self.a:g}, {self.b:g})"
-
-    @cached_property
-    def facts(self) -> Facts:
-        """True quantities by name."""
         total = self.a + self.b
-        return {
-            "families": frozenset({"unit-interval", "bounded"}),
-            "d": 1,
-            "mean": self.a / total,
-            "variance": self.a * self.b / (total**2 * (total + 1.0)),
-        }
+        variance = self.a * self.b / (total**2 * (total + 1.0))
+        super().__init__(f"Beta({self.a:g}, {self.b:g})", _UNIT, self.a / total, variance)
 
     def draw(self, n: int, rng: Generator) -> Float:
         """Return `n` rows, shape (n, 1)."""
@@ -153,7 +152,7 @@ def _tilted_beta(a: float, b: float, n: int, count: int, rng: Generator) -> tupl
     return rows[:, :, None], tilting.mixture_weights(ratios)
 
 
-class UniformArm(SyntheticArm):
+class UniformArm(ScalarArm):
     """Uniform distribution on [low, high].
 
     Parameters
@@ -166,18 +165,9 @@ class UniformArm(SyntheticArm):
         if not low < high:
             raise InputError(f"`low` must lie below `high`; got {low!r}, {high!r}.")
         self.low, self.high = float(low), float(high)
-        self.name = f"Uniform({self.low:g}, {self.high:g})"
-
-    @cached_property
-    def facts(self) -> Facts:
-        """True quantities by name."""
-        inside = self.low >= 0.0 and self.high <= 1.0
-        return {
-            "families": frozenset({"bounded", *(("unit-interval",) if inside else ())}),
-            "d": 1,
-            "mean": 0.5 * (self.low + self.high),
-            "variance": (self.high - self.low) ** 2 / 12.0,
-        }
+        families = _UNIT if self.low >= 0.0 and self.high <= 1.0 else {"bounded"}
+        mean, variance = 0.5 * (self.low + self.high), (self.high - self.low) ** 2 / 12.0
+        super().__init__(f"Uniform({self.low:g}, {self.high:g})", families, mean, variance)
 
     def draw(self, n: int, rng: Generator) -> Float:
         """Return `n` rows, shape (n, 1)."""
@@ -189,7 +179,7 @@ class UniformArm(SyntheticArm):
         return _tilted_beta(1.0, 1.0, n, count, rng) if inside else None
 
 
-class GammaArm(SyntheticArm):
+class GammaArm(ScalarArm):
     """Gamma distribution; χ² with k degrees of freedom is ``GammaArm(k / 2, 2)``.
 
     Parameters
@@ -206,19 +196,14 @@ class GammaArm(SyntheticArm):
 
     def __init__(self, shape: float, scale: float = 1.0) -> None:
         self.shape, self.scale = check_positive("shape", shape), check_positive("scale", scale)
-        self.name = f"Gamma({self.shape:g}, scale {self.scale:g})"
-
-    @cached_property
-    def facts(self) -> Facts:
-        """True quantities by name."""
-        return {
-            "families": frozenset({"sub-exponential"}),
-            "d": 1,
-            "mean": self.shape * self.scale,
-            "variance": self.shape * self.scale**2,
-            "sub_exponential_nu": self.scale * (2.0 * self.shape) ** 0.5,
-            "sub_exponential_alpha": 2.0 * self.scale,
-        }
+        super().__init__(
+            f"Gamma({self.shape:g}, scale {self.scale:g})",
+            {"sub-exponential"},
+            self.shape * self.scale,
+            self.shape * self.scale**2,
+            sub_exponential_nu=self.scale * (2.0 * self.shape) ** 0.5,
+            sub_exponential_alpha=2.0 * self.scale,
+        )
 
     def draw(self, n: int, rng: Generator) -> Float:
         """Return `n` rows, shape (n, 1)."""
