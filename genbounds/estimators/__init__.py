@@ -29,6 +29,7 @@ from genbounds.estimators._compare import estimate_all as estimate_all
 from genbounds.estimators._compare import estimate_each as estimate_each
 from genbounds.estimators._compare import prepare_all as prepare_all
 from genbounds.estimators._compare import rank as rank
+from genbounds.estimators._compare import winner_score as winner_score
 from genbounds.estimators._convergence import convergence as convergence
 from genbounds.estimators._convergence import growing_scores as growing_scores
 from genbounds.estimators._custom_metric import CustomMetric as CustomMetric
@@ -46,7 +47,6 @@ from genbounds.estimators._sobol import SobolNormal as SobolNormal
 from genbounds.estimators._sobol import score_over_scramblings as score_over_scramblings
 from genbounds.estimators._sobol import sobol_cache as sobol_cache
 from genbounds.estimators._sobol import sobol_normal as sobol_normal
-from genbounds.estimators._winner import winner_score as winner_score
 from genbounds.estimators.copies._authpct import TrainingRows as TrainingRows
 from genbounds.estimators.copies._authpct import authpct as authpct
 from genbounds.estimators.copies._mifid import MifidReference as MifidReference

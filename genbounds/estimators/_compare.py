@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
+
+import numpy as np
 
 from genbounds._text import percent
 from genbounds.core.checks import shared_rows
 from genbounds.core.difference import EstimateDifference, difference
 from genbounds.core.estimate import Estimate
+from genbounds.core.winner import winner_interval
 from genbounds.estimators._metric_spec import MetricSpec, Prepared
 from genbounds.estimators._metrics import metric_spec
-from genbounds.estimators._winner import winner_score
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
-from genbounds.results import Difference, Ranking
+from genbounds.results import Difference, Ranking, Score
 from genbounds.validation import InputError, check_open_unit
 
 
@@ -267,6 +269,56 @@ def _reference_rows(estimates: Mapping[str, Estimate], differences: list[Differe
             margin = min(abs(pair.low), abs(pair.high))
             needed = max(needed, abs(rates[0] - rates[1]) / margin)
     return math.ceil(needed)
+
+
+def winner_score(
+    best: Estimate,
+    rivals: Sequence[tuple[Estimate, EstimateDifference]],
+    level: float,
+    *,
+    of: str = "models",
+) -> Score:
+    """Score the best of several models, its interval corrected for having been chosen.
+
+    Parameters
+    ----------
+    best : Estimate
+    rivals : sequence of tuple
+        Every other estimate, with the difference of the best one to it, in either order.
+    level : float
+    of : str
+        What they are estimates of.
+
+    Returns
+    -------
+    Score
+        Either half of the interval is as much longer or shorter than its own as that of normal
+        errors: quantiles of Student's t and curvature stay in it.
+    """
+    from scipy.special import ndtri
+
+    plain = best.score(level)
+    if not rivals or not best.stderr > 0.0:
+        return plain
+    apart = np.array([gap.stderr**2 for _, gap in rivals])
+    covariances = (best.variance + np.array([one.variance for one, _ in rivals]) - apart) / 2.0
+    gaps = np.array([abs(gap.value) for _, gap in rivals])
+    value, low, high = winner_interval(gaps, covariances, best.variance, level)
+    if best.higher_is_better:
+        value, low, high = -value, -high, -low
+    half = -float(ndtri((1.0 - level) / 2.0)) * best.stderr
+    ends = best.interval(level)
+    corrected = (
+        best.value + low * (best.value - ends[0]) / half,
+        best.value + high * (ends[1] - best.value) / half,
+    )
+    moved = replace(
+        best,
+        value=best.value + value,
+        own_interval=lambda _: corrected,  # of this level
+        details=(*best.details, f"corrected for the choice of the best of {len(rivals) + 1} {of}"),
+    )
+    return moved.score(level)
 
 
 def check_comparable(estimates: Mapping[str, Estimate]) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from genbounds._text import number
 from genbounds.core.checks import check_rows
 from genbounds.core.design import row_design
@@ -13,12 +16,13 @@ from genbounds.core.moments import Moments
 from genbounds.diagnostics import warn_of
 from genbounds.estimators._mean import mean_by_design
 from genbounds.estimators._metric_spec import MetricSpec, preparing
-from genbounds.estimators.copies._cosine import check_directions, cosine_distances
 from genbounds.estimators.frechet import FrechetReference
+from genbounds.estimators.kernels import unit_rows
 from genbounds.origins import origin_of
 from genbounds.results import Diagnostic, Score
 from genbounds.samples import converted, features_of
 from genbounds.validation import (
+    Float,
     InputError,
     check_choice,
     check_features,
@@ -26,6 +30,9 @@ from genbounds.validation import (
 )
 
 THRESHOLD = 0.1
+
+BLOCK_ROWS = 2048
+"""Rows whose cosines exist at any one time."""
 
 TINY = 1e-14
 """What the published score adds to the penalty."""
@@ -178,6 +185,47 @@ def _ratio(distance: Estimate, cosine: Estimate, estimator: str) -> Estimate:
     # E[D/m] exceeds the ratio of the means by D Var(m)/m³ - Cov(D, m)/m².
     bias = 0.0 if estimator == "plugin" else -(slope * cosine.variance + covariance) / penalty
     return replace(found, value=found.value - bias, sample=error)
+
+
+def cosine_distances(x: NDArray[Any], y: NDArray[Any]) -> Float:
+    """Smallest 1 - |cos(x, y)| of each row of `x` to a row of `y`.
+
+    Parameters
+    ----------
+    x, y : ndarray of shapes (n, d) and (m, d)
+        Without zero rows.
+    """
+    largest, nearest = np.full(len(x), -1.0), np.zeros(len(x), dtype=np.intp)
+    for first in range(0, len(y), BLOCK_ROWS):
+        directions = unit_rows(y[first : first + BLOCK_ROWS]).T
+        for start in range(0, len(x), BLOCK_ROWS):
+            rows = slice(start, start + BLOCK_ROWS)
+            cosines = np.abs(unit_rows(x[rows]) @ directions)
+            at = cosines.argmax(axis=1)
+            best = cosines[np.arange(at.size), at]
+            better = best > largest[rows]
+            largest[rows][better] = best[better]
+            nearest[rows][better] = first + at[better]
+    found = np.empty(len(x))
+    for start in range(0, len(x), BLOCK_ROWS):  # of directions, whose products lose digits
+        rows = slice(start, start + BLOCK_ROWS)
+        one, two = unit_rows(x[rows]), unit_rows(y[nearest[rows]])
+        one *= np.where(np.einsum("ij,ij->i", one, two) < 0.0, -1.0, 1.0)[:, None]
+        gap = one - two
+        found[rows] = np.einsum("ij,ij->i", gap, gap) / 2.0
+    return found
+
+
+def check_directions(name: str, rows: NDArray[Any]) -> None:
+    """Refuse zero rows."""
+    for start in range(0, len(rows), BLOCK_ROWS):
+        zero = ~rows[start : start + BLOCK_ROWS].any(axis=1)
+        if zero.any():
+            raise InputError(
+                f"has zeros only in row {start + int(zero.argmax())}: it has no direction, and no "
+                "cosine distance. Leave such rows out.",
+                argument=name,
+            )
 
 
 MIFID = MetricSpec(

@@ -17,8 +17,7 @@ from typing import Any
 
 from genbounds._text import quoted
 from genbounds.estimators.kernels._parameters import PolynomialKernel
-from genbounds.estimators.kernels._reference import KernelReference
-from genbounds.estimators.kernels._subsets import RandomSubsets
+from genbounds.estimators.kernels._reference import KernelReference, RandomSubsets
 from genbounds.origins import origin_of
 from genbounds.results import Score
 from genbounds.validation import InputError, check_count, check_open_unit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any
 
@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._process import threads_for
+from genbounds._text import number
 from genbounds.core.checks import Checked, check_rows, drawing_warnings
 from genbounds.core.class_shares import at_reference_shares, classes_of, shares_differ
 from genbounds.core.design import Design
 from genbounds.core.estimate import Estimate, heavy_tails
-from genbounds.core.scale import scaled_back
+from genbounds.core.scale import factor_of, scaled_back
 from genbounds.core.two_samples import shared_units
 from genbounds.diagnostics import warn_of
 from genbounds.estimators.kernels._designed import designed_estimate
@@ -28,7 +29,6 @@ from genbounds.estimators.kernels._pair_kernels import (
 )
 from genbounds.estimators.kernels._parameters import PolynomialKernel
 from genbounds.estimators.kernels._rows import Between, Within, curvatures, rows_estimate
-from genbounds.estimators.kernels._subsets import RandomSubsets, mean_of_subsets
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.results import Diagnostic
 from genbounds.samples import features_of
@@ -38,6 +38,7 @@ from genbounds.validation import (
     check_choice,
     check_features,
     check_same_dimension,
+    seeded,
 )
 
 ESTIMATORS = ("debiased", "plugin")
@@ -51,6 +52,15 @@ NEEDS = "the kernel distance needs"
 
 SEEN_ROWS, LEAST_SEEN = 256, 1e-4
 """Reference rows that are looked at, and the least sum of the kernel over all other rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RandomSubsets:
+    """Which subsets are scored: `count` of them, each of `size` rows of either side."""
+
+    count: int
+    size: int
+    seed: int
 
 
 class KernelReference:
@@ -194,7 +204,7 @@ class KernelReference:
             )
             return self._finished(found, seen, kernel)
         if subsets is not None:
-            subsets.check(min(len(rows), len(self._rows)))
+            _check_size(subsets, min(len(rows), len(self._rows)))
         found = rows_estimate(
             Within.of(rows, kernel),
             self._prepared(kernel),
@@ -272,3 +282,60 @@ def _largest(rows: NDArray[Any]) -> float:
             squares = ((block / entry) ** 2).sum(axis=1)
             largest = max(largest, entry * sqrt(float(squares.max())))
     return largest
+
+
+def _check_size(subsets: RandomSubsets, rows: int) -> None:
+    """Refuse subsets of more rows than the smaller sample has."""
+    if subsets.size > rows:
+        raise InputError(
+            f"must be at most {rows:,}, the rows of the smaller sample; got {subsets.size:,}.",
+            argument="subset_size",
+        )
+
+
+def mean_of_subsets(
+    found: Estimate,
+    samples: tuple[NDArray[Any], NDArray[Any]],
+    kernel: PairKernel,
+    subsets: RandomSubsets,
+) -> Estimate:
+    """Return `found`, the estimate from all pairs of `samples`, with the mean of subsets as value.
+
+    Given the samples, that mean is unbiased for the U-statistic of all pairs: the choice of subsets
+    adds its own variance to that of the samples, and nothing else.
+    """
+    size = subsets.size
+    rng = seeded(subsets.seed, "subsets")
+    unscaled = [_distance_of_subset(samples, kernel, size, rng) for _ in range(subsets.count)]
+    distances = np.array(unscaled) * factor_of(kernel.unit, kernel.power)
+    spread = float(distances.std())
+    choice = spread**2 / (subsets.count - 1)
+    found = replace(
+        found,
+        value=float(distances.mean()),
+        estimator="subsets",
+        sample=replace(found.sample, variance=found.sample.variance + choice),
+        details=(f"mean of {subsets.count} random subsets of {size:,} rows",),
+    )
+    return found.warned(
+        warn_of("subset-spread", spread=number(spread), size=size, stderr=number(found.stderr))
+    )
+
+
+def _distance_of_subset(
+    samples: tuple[NDArray[Any], NDArray[Any]],
+    kernel: PairKernel,
+    size: int,
+    rng: np.random.Generator,
+) -> float:
+    """Score random `size` rows of either side by their U-statistic; no row is drawn twice."""
+
+    def drawn(rows: NDArray[Any]) -> NDArray[Any]:
+        return kernel.prepared(rows[np.sort(rng.choice(len(rows), size, replace=False))])
+
+    def within(x: NDArray[Any]) -> float:
+        values: Float = kernel.block(x, x)
+        return float(values.sum() - np.trace(values)) / (size * (size - 1.0))
+
+    x, y = (drawn(rows) for rows in samples)
+    return within(x) + within(y) - 2.0 * float(kernel.block(x, y).mean())

@@ -7,7 +7,7 @@ of matrices behind fast distances would break by rounding.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.core.design import Index
+from genbounds.core.scale import unit_of
 from genbounds.estimators.neighbours._halves import Halves
 from genbounds.validation import Float
 
@@ -33,12 +34,49 @@ collapsed into every ball; fast distances, true to 1e-7 of themselves, then do."
 SLACK = 1e-6
 """By how much, relatively, a fast distance may exceed a limit and still be looked at."""
 
-
 ROUNDING = 1e-14
 """By how much a fast distance can be off, in squared lengths of both rows."""
 
 DOUBT = 1e-3
 """Share of the distance to the last neighbour that is kept, above which such an error counts."""
+
+
+FAR = 100.0
+"""Distance from the origin, in standard deviations, from which rows are centred first."""
+
+DECADES = 9.0
+"""Powers of ten from 1 up to which features have an ordinary size."""
+
+BLOCK_ROWS = 1024
+
+
+def framing(reference: Rows) -> Callable[[Rows], Rows]:
+    """Return what brings rows about a reference and into its unit, a power of two.
+
+    Products of matrices lose digits far from the origin, squares of numbers of extreme size all of
+    them. Single precision is multiplied out in double precision and has no digits to lose.
+    """
+    starts = range(0, len(reference), BLOCK_ROWS)
+    largest = max(float(np.abs(reference[start : start + BLOCK_ROWS]).max()) for start in starts)
+    unit = unit_of(largest, decades=DECADES)
+    shift: Float | None = None
+    if reference.dtype.itemsize > 4:
+        few = np.asarray(reference[:: max(1, len(reference) // BLOCK_ROWS)], np.float64) / unit
+        centre = few.mean(axis=0)
+        if float(centre @ centre) > FAR**2 * float(few.var(axis=0).sum()):
+            shift = centre * unit
+
+    def framed(rows: Rows) -> Rows:
+        kind = np.float64 if rows.dtype.itemsize > 4 else np.float32
+        if shift is None and unit == 1.0:
+            return np.asarray(rows, dtype=kind)
+        out = np.array(rows, dtype=np.float64)
+        if shift is not None:
+            out -= shift
+        out /= unit
+        return out
+
+    return framed
 
 
 @dataclass(frozen=True)

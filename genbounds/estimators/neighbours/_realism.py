@@ -6,8 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from genbounds.estimators.neighbours._frame import framing
-from genbounds.estimators.neighbours._pairs import BLOCK_MIB, Neighbours, squared_distances
+from genbounds.estimators.neighbours._pairs import (
+    BLOCK_MIB,
+    Neighbours,
+    framing,
+    squared_distances,
+)
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.samples import features_of
 from genbounds.validation import (

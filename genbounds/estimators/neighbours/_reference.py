@@ -21,9 +21,8 @@ from genbounds.estimators.neighbours._counts import (
     held_by_others,
     sizes,
 )
-from genbounds.estimators.neighbours._frame import framing
 from genbounds.estimators.neighbours._halves import random_halves
-from genbounds.estimators.neighbours._pairs import Rows, neighbours_and_radii
+from genbounds.estimators.neighbours._pairs import Rows, framing, neighbours_and_radii
 from genbounds.estimators.neighbours._scored import Scored
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.samples import Sample, converted
