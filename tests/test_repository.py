@@ -17,6 +17,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import genbounds
+from tests.processors import KERNELS
 
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -77,6 +78,16 @@ def test_workflows_call_what_everybody_calls():
     assert re.search(r"^package:", makefile, flags=re.MULTILINE)
     for script in (".ci/run", ".ci/nightly"):
         assert os.access(ROOT / script, os.X_OK)
+
+
+def test_selections_of_tests_name_what_exists():
+    """Of the Makefile, and of other processors: a file that was moved would end a run at night."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    lists = re.findall(r"^\w+_TESTS := (.*)$", makefile, flags=re.MULTILINE)
+    assert len(lists) == 3
+    named = {name for line in lists for name in line.split()}
+    named |= {f"tests/{name}" for names in KERNELS.values() for name in names}
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
 
 
 def test_workflows_may_only_read():
