@@ -88,12 +88,12 @@ def test_rows_near_to_earlier_ones(apart, seed):
 
 @pytest.mark.parametrize("batch", [5, 20])
 def test_rows_that_wait_fill_several_panels(batch):
-    """Of 420 directions up to 84 rows wait for the next decomposition."""
+    """Of 420 directions up to 84 rows wait for the next decomposition, once there are as many."""
     running, seen = following(420), []
-    for step, rows in enumerate(stream(420, 440, decay=1.0, batch=batch)):
+    for step, rows in enumerate(stream(420, 580, decay=1.0, batch=batch)):
         running.add(rows)
         seen.append(rows)
-        if step * batch % 100 == 60:
+        if step * batch % 100 == 60 or step * batch > 500:
             check_follows(running, seen)
 
 
