@@ -117,13 +117,14 @@ def _page(
 ) -> Page:
     from genbounds.report import by_class_page
 
-    real, *fake = zip(pictures, (one.classes for one in read.inputs), strict=True)
+    real, *fake = zip(pictures, (file.classes for file in read.inputs), strict=True)
     return by_class_page(
         found, fake=dict(zip(found, fake, strict=True)), real=real, warnings=warnings
     )
 
 
 def _show(found: dict[str, ByClass], warnings: Sequence[Diagnostic], *, verbose: bool) -> None:
+    from genbounds.report._by_class import class_table
     from genbounds.report.wording import mark
 
     level = percent(next(iter(found.values())).level)
@@ -131,19 +132,7 @@ def _show(found: dict[str, ByClass], warnings: Sequence[Diagnostic], *, verbose:
     for name, result in found.items():
         scores = {str(label): score for label, score in result.classes.items()}
         say("", f"{shown(name)}: {result}", "")
-        rows = [
-            (
-                shown(label),
-                number(score.value),
-                interval(score.low, score.high),
-                number(score.n),
-                percent(round(share, 4)),
-                mark(score),
-            )
-            for (label, score), share in zip(scores.items(), result.shares.values(), strict=True)
-        ]
-        columns = ("Class", "FD", "Interval", "n", "Share of real", "Warnings")
-        print_table(columns, rows, numeric=("FD", "n", "Share of real"))
+        print_table(class_table(result), without=["Worst"])
         for what, score in result.overall.items():
             doubt = f", {mark(score)}" if mark(score) else ""
             say(f"{what}: {number(score.value)} {interval(score.low, score.high)}{doubt}")

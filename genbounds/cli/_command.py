@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
@@ -145,7 +145,8 @@ def command(
     """
 
     def made(function: Callable[..., Answer]) -> Command:
-        groups, parameters = _declared(function)
+        parameters = _declared(function)
+        kinds = get_type_hints(function)
         # Of an argument of the library that an option carries, errors are about the option.
         declared = {each.name: get_args(each.annotation)[1] for each in parameters}
         options = {
@@ -155,13 +156,15 @@ def command(
         }
 
         def run(**given: Any) -> None:
-            for name, (group, members) in groups.items():
-                given[name] = group(**{member: given.pop(member) for member in members})
-            output: Output = given["output"]
+            asked = {
+                name: _built(kinds[name], name, given)
+                for name in inspect.signature(function).parameters
+            }
+            output: Output = asked["output"] if "output" in asked else asked["judging"].output
             with interruptible(advice):
                 refuse_others(output.out, run.__name__)
                 with renamed(options):
-                    answer = function(**given)
+                    answer = function(**asked)
                 keep(output.out, run.__name__, answer.document)
                 if output.out is not None and answer.page is not None:
                     keep_page(output.out, answer.page())
@@ -182,21 +185,12 @@ def command(
     return made
 
 
-def _declared(
-    function: Callable[..., Any],
-) -> tuple[dict[str, tuple[Callable[..., Any], list[str]]], list[inspect.Parameter]]:
-    """Return a function's groups with the names of their options, and all options in order."""
-    groups: dict[str, Any] = {}
+def _declared(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Return the options of a function in order, those of its groups among them."""
     parameters = []
     for parameter in inspect.signature(function, eval_str=True).parameters.values():
         by_name = parameter.kind is parameter.KEYWORD_ONLY
-        types, members = {parameter.name: parameter.annotation}, {parameter.name: parameter.default}
-        if is_dataclass(parameter.annotation):
-            types = get_type_hints(parameter.annotation)
-            # A field without a declaration is no option of this command.
-            members = {each.name: each for each in fields(parameter.annotation) if each.metadata}
-            groups[parameter.name] = parameter.annotation, list(members)
-        for name, declared in members.items():
+        for name, annotation, declared in _options_of(parameter):
             how = dict(declared.metadata)
             spelt = how.pop("name", f"--{name.replace('_', '-')}")
             kind = typer.Option(spelt, **how) if by_name else typer.Argument(**how)
@@ -206,7 +200,29 @@ def _declared(
                     name,
                     inspect.Parameter.KEYWORD_ONLY,
                     default=inspect.Parameter.empty if required else declared.default,
-                    annotation=Annotated[types[name], kind],
+                    annotation=Annotated[annotation, kind],
                 )
             )
-    return groups, parameters
+    return parameters
+
+
+def _options_of(parameter: inspect.Parameter) -> Iterator[tuple[str, Any, Any]]:
+    """Yield name, type and declaration of a parameter, or of all options of a group."""
+    if not is_dataclass(parameter.annotation):
+        yield parameter.name, parameter.annotation, parameter.default
+        return
+    types = get_type_hints(parameter.annotation)
+    for each in fields(parameter.annotation):
+        # A field without a declaration is no option of this command, but may be a group.
+        if each.metadata or is_dataclass(types[each.name]):
+            member = parameter.replace(name=each.name, annotation=types[each.name], default=each)
+            yield from _options_of(member)
+
+
+def _built(kind: Any, name: str, given: Mapping[str, Any]) -> Any:
+    """Return the option of that name, or the group that such a parameter stands for."""
+    if not is_dataclass(kind):
+        return given[name]
+    types = get_type_hints(kind)
+    members = [each for each in fields(kind) if each.metadata or is_dataclass(types[each.name])]
+    return kind(**{each.name: _built(types[each.name], each.name, given) for each in members})  # type: ignore[operator]

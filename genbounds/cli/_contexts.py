@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from genbounds._text import display, interval, number, percent, shown
+from genbounds._text import display, number, percent, shown
 from genbounds.cli._inputs import Input
 from genbounds.cli._terminal import print_remarks, print_table, say
 from genbounds.results import Diagnostic
@@ -35,13 +35,13 @@ def common_contexts(inputs: Sequence[Input]) -> list[Any]:
     return sorted(known)
 
 
-def _names(one: Input) -> set[Any]:
-    return set(np.unique(np.asarray(one.contexts)).tolist())
+def _names(file: Input) -> set[Any]:
+    return set(np.unique(np.asarray(file.contexts)).tolist())
 
 
-def rows_by_context(one: Input, contexts: Sequence[Any]) -> dict[Any, Any]:
+def rows_by_context(file: Input, contexts: Sequence[Any]) -> dict[Any, Any]:
     """Return the rows of a file in each context, with what is known of how they were drawn."""
-    return {context: _part(one.sample, one.contexts == context) for context in contexts}
+    return {context: _part(file.sample, file.contexts == context) for context in contexts}
 
 
 def _part(sample: Any, rows: Any) -> Any:
@@ -56,6 +56,7 @@ def _part(sample: Any, rows: Any) -> Any:
 
 def show_contexts(result: ContextSelection, warnings: list[Diagnostic], *, verbose: bool) -> None:
     """Print which arm is best in each context."""
+    from genbounds.report._contexts import winner_table
     from genbounds.report.wording import stop_reason
 
     total = len(result.contexts)
@@ -66,22 +67,7 @@ def show_contexts(result: ContextSelection, warnings: list[Diagnostic], *, verbo
         at = percent(result.confidence)
         say(f"Not certified in all contexts: {decided} of {total} decided, together at {at}.")
     say("")
-    columns = ["Context", "Winner", "Score", "Interval", "Samples", "Undecided", "Recommended"]
-    rows, scores, winners = [], result.recommended_scores, result.winners
-    for context, selection in result.contexts.items():
-        score, winner = scores.get(str(context)), winners[context]
-        rows.append(
-            (
-                shown(str(context)),
-                "undecided" if winner is None else shown(winner),
-                "–" if score is None else number(score.value),
-                "–" if score is None else interval(score.low, score.high),
-                number(selection.total_samples),
-                ", ".join(map(shown, selection.undecided)) or "–",
-                shown(result.recommended[context] or "–"),
-            )
-        )
-    print_table(columns, rows, numeric=("Score", "Samples"))
+    print_table(winner_table(result))
     lines = [f"{number(result.total_samples)} samples; scores are those of the recommended models."]
     if not result.certified:
         lines.append("Where nothing is certified, the recommendation is an estimate.")
@@ -95,4 +81,4 @@ def show_contexts(result: ContextSelection, warnings: list[Diagnostic], *, verbo
         for arm, why in arms.items()
     ]
     say("", *lines)
-    print_remarks(scores, warnings=warnings, verbose=verbose)
+    print_remarks(result.recommended_scores, warnings=warnings, verbose=verbose)

@@ -26,9 +26,9 @@ from genbounds.files import (
     Statistics,
     contents_of,
     display,
+    labels_named,
+    labels_of,
     locked,
-    pick_label,
-    pick_labels,
     read_header,
 )
 from genbounds.origins import check_same_encoder
@@ -117,7 +117,7 @@ def _own_metric(name: str) -> MetricSpec:
     return metric_spec(target)
 
 
-def load(
+def read_inputs(
     reference: Path | None,
     models: Sequence[Path],
     metric: MetricSpec,
@@ -154,12 +154,12 @@ def load(
     for given, name in zip(paths, model_names(paths), strict=True):
         path = given if given in files else _encoded(given, name, encoder)
         is_model = reference is None or bool(inputs)
-        one = _input(path, metric, of_models if is_model else reading, needed=is_model)
-        doubts = suspicions(given, one.content) if metric.data == "features" else ()
-        inputs.append(replace(one, path=given, name=name, doubts=doubts))
-    check_same_encoder({display(one.path): one.origin for one in inputs})
+        file = _input(path, metric, of_models if is_model else reading, needed=is_model)
+        doubts = suspicions(given, file.content) if metric.data == "features" else ()
+        inputs.append(replace(file, path=given, name=name, doubts=doubts))
+    check_same_encoder({display(file.path): file.origin for file in inputs})
     if metric.data == "features":
-        check_widths({one.path: one.shape for one in inputs})
+        check_widths({file.path: file.shape for file in inputs})
     inputs = settle_labels(inputs)
     if reading.shares is None:
         return inputs
@@ -177,7 +177,7 @@ def _input(path: Path, metric: MetricSpec, reading: Reading, *, needed: bool) ->
             labels, undecided = _labels(path, contents, reading, needed=needed)
             for role, asked in (("seeds", reading.seeds), ("order", reading.row_order)):
                 if asked is not None and (needed or asked in contents.arrays):
-                    labels[role] = pick_label(contents, asked)
+                    labels[role] = labels_named(contents, asked)
             if "order" in labels:
                 undecided = None  # blocks are the groups
             elif "seeds" in labels and labels["groups"] is None:
@@ -185,7 +185,7 @@ def _input(path: Path, metric: MetricSpec, reading: Reading, *, needed: bool) ->
         contexts, classes = (
             None
             if getattr(reading, role) is None
-            else pick_label(contents, _label_name(path, contents, role, reading))
+            else labels_named(contents, _label_name(path, contents, role, reading))
             for role in ("contexts", "by")
         )
         origin = contents.origin
@@ -253,7 +253,7 @@ def _labels(
         if name is not None and name not in held and not needed:
             name = None
         names[role] = None if name is None else _label_name(path, contents, role, reading)
-    labels = pick_labels(contents, groups=names["groups"], strata=names["strata"])
+    labels = labels_of(contents, groups=names["groups"], strata=names["strata"])
     groups, classes = labels.groups, labels.strata
     if names["strata"] is not None or "strata" in held:
         return {"groups": groups, "strata": classes}, None
@@ -349,23 +349,23 @@ def settle_labels(inputs: Sequence[Input]) -> list[Input]:
     InputError
         If they can be either.
     """
-    if all(one.undecided is None for one in inputs):
+    if all(file.undecided is None for file in inputs):
         return list(inputs)
-    classes = [_classes(one) for one in inputs]
+    classes = [_classes(file) for file in inputs]
     return [
-        one
-        if one.undecided is None
-        else _settled(one, one.undecided, [*classes[:i], *classes[i + 1 :]])
-        for i, one in enumerate(inputs)
+        file
+        if file.undecided is None
+        else _settled(file, file.undecided, [*classes[:i], *classes[i + 1 :]])
+        for i, file in enumerate(inputs)
     ]
 
 
-def _settled(one: Input, labels: NDArray[Any], others: Sequence[frozenset[str]]) -> Input:
-    reading = _reading(one, labels, others)
+def _settled(file: Input, labels: NDArray[Any], others: Sequence[frozenset[str]]) -> Input:
+    reading = _reading(file, labels, others)
     units, counts = np.unique(labels, return_counts=True)
-    word = FOLDERS if is_media(one.path) else FOLDER_LABELS
+    word = FOLDERS if is_media(file.path) else FOLDER_LABELS
     rows = f"{counts.min()}" if np.ptp(counts) == 0 else f"{counts.min()} to {counts.max()}"
-    found = f"{display(one.path)}: {units.size} {word} of {rows} rows each"
+    found = f"{display(file.path)}: {units.size} {word} of {rows} rows each"
     if reading is None:
         raise InputError(
             f"{found} can be groups (others would be drawn next time) or strata (the same classes "
@@ -373,27 +373,27 @@ def _settled(one: Input, labels: NDArray[Any], others: Sequence[frozenset[str]])
         )
     other = "strata" if reading == "groups" else "groups"
     complain(f"{found} are taken as {reading} (--{other} {word} for {other})")
-    sample = one.sample if isinstance(one.sample, Sample) else Sample(one.sample)
+    sample = file.sample if isinstance(file.sample, Sample) else Sample(file.sample)
     groups, strata = (labels, None) if reading == "groups" else (sample.groups, labels)
-    return replace(one, sample=Sample(sample.features, groups=groups, strata=strata))
+    return replace(file, sample=Sample(sample.features, groups=groups, strata=strata))
 
 
 def _reading(
-    one: Input, labels: NDArray[Any], others: Sequence[frozenset[str]]
+    file: Input, labels: NDArray[Any], others: Sequence[frozenset[str]]
 ) -> Literal["groups", "strata"] | None:
     """Tell groups from strata; None where both are possible."""
     counts = np.unique(labels, return_counts=True)[1]
-    grouped = isinstance(one.sample, Sample) and one.sample.groups is not None
+    grouped = isinstance(file.sample, Sample) and file.sample.groups is not None
     if counts.size >= MANY_UNITS and counts.max() <= FEW_ROWS:
         return None if grouped else "groups"
-    names = _classes(one)
+    names = _classes(file)
     return "strata" if names and names in others else None
 
 
-def _classes(one: Input) -> frozenset[str]:
+def _classes(file: Input) -> frozenset[str]:
     """Return the names of the classes of a file, if all have many rows."""
-    labels = one.sample.strata if isinstance(one.sample, Sample) else None
-    labels = labels if one.undecided is None else one.undecided
+    labels = file.sample.strata if isinstance(file.sample, Sample) else None
+    labels = labels if file.undecided is None else file.undecided
     if labels is None:
         return frozenset()
     names, counts = np.unique(labels, return_counts=True)
@@ -414,7 +414,7 @@ class FolderEncoder:
         """Encode a folder or archive, unless that is done already; return the file of features."""
         from genbounds.features import extract, open_source
 
-        out = self.folder / f"{_file_name(name)}.safetensors"
+        out = self.folder / f"{_plain_name(name)}.safetensors"
         with progress(f"encoding {display(name, limit=40)}") as advance:
             extract(open_source([path]), self.encoder, out=out, progress=advance)
         return out
@@ -484,7 +484,7 @@ def _check_there(path: Path) -> None:
         open_source([path])
 
 
-def _file_name(name: str) -> str:
+def _plain_name(name: str) -> str:
     return "".join(c if c.isalnum() or c in "-_. ()" else "_" for c in name).lstrip(".") or "_"
 
 
@@ -500,14 +500,14 @@ def at_shares(inputs: Sequence[Input], asked: str, *, referenced: bool) -> list[
         raise InputError("is 'reference', and here is no reference.", argument="--shares")
     given = asked if asked in ("equal", "reference") else _shares_in(Path(asked))
     models = inputs[1:] if asked == "reference" else inputs
-    return [*inputs[: len(inputs) - len(models)], *(_at(one, given) for one in models)]
+    return [*inputs[: len(inputs) - len(models)], *(_at(file, given) for file in models)]
 
 
-def _at(one: Input, shares: str | dict[str, float]) -> Input:
-    sample = one.sample
+def _at(file: Input, shares: str | dict[str, float]) -> Input:
+    sample = file.sample
     if not isinstance(sample, Sample) or sample.strata is None:
         raise InputError(
-            f"{display(one.path)} does not say which class each row is of: pass --strata.",
+            f"{display(file.path)} does not say which class each row is of: pass --strata.",
             argument="--shares",
         )
     chosen: Any = shares
@@ -517,8 +517,8 @@ def _at(one: Input, shares: str | dict[str, float]) -> Input:
     try:
         told = Sample(sample.features, groups=sample.groups, strata=sample.strata, shares=chosen)
     except InputError as error:
-        raise InputError(f"{display(one.path)}: {error}", argument="--shares") from error
-    return replace(one, sample=told)
+        raise InputError(f"{display(file.path)}: {error}", argument="--shares") from error
+    return replace(file, sample=told)
 
 
 def _shares_in(path: Path) -> dict[str, float]:

@@ -13,7 +13,7 @@ import numpy as np
 from genbounds._text import display, shown
 from genbounds.arms import Arm
 from genbounds.cli._contexts import common_contexts, rows_by_context
-from genbounds.cli._inputs import FolderEncoder, Input, load
+from genbounds.cli._inputs import FolderEncoder, Input, read_inputs
 from genbounds.cli._options import Reading, renamed
 from genbounds.cli._plausible import blocks
 from genbounds.estimators import MetricSpec, inception_estimate
@@ -53,13 +53,13 @@ class LineUp:
     ) -> LineUp:
         """Read the files; live models are not asked yet."""
         files = [arm for arm in arms if arm not in live]
-        inputs = load(reference, files, metric, reading, encoded)
+        inputs = read_inputs(reference, files, metric, reading, encoded)
         origins = {shown(model.name): model.origin for model in inputs}
         if live and encoded is not None:
             fresh = dict.fromkeys((shown(str(arm)) for arm in live), encoded.encoder.description)
             origins |= fresh
             check_same_encoder(origins)
-        doubts = [doubt for one in inputs for doubt in one.doubts]
+        doubts = [doubt for file in inputs for doubt in file.doubts]
         real = None if reference is None else inputs.pop(0)
         names: list[Any] | None = None
         if reading.contexts is not None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from genbounds._text import display, listed, shown
-from genbounds.cli._inputs import Input, load, open_encoder
-from genbounds.cli._options import KernelOptions, Reading, renamed
+from genbounds.cli._inputs import Input, open_encoder, read_inputs
+from genbounds.cli._options import KernelOptions, Planning, Reading, renamed
 from genbounds.cli._terminal import progress
 from genbounds.estimators import (
     Estimate,
@@ -23,7 +23,7 @@ from genbounds.estimators import (
 )
 from genbounds.origins import origin_warnings
 from genbounds.results import Diagnostic
-from genbounds.validation import InputError
+from genbounds.validation import InputError, check_open_unit
 
 SAMPLE_ARGUMENTS = ("fake", "probs", "x")
 """What the library calls the sample of one model."""
@@ -85,13 +85,15 @@ class Models:
     """The models that a command judges, and the reference if there is one.
 
     `spec` and `options` are those of the metric; `models` is in the order of the command line;
-    `warnings` are about where the features of all files came from.
+    `real` is the sample of the reference; `warnings` are about where the features of all files
+    came from.
     """
 
     spec: MetricSpec
     options: Mapping[str, Any]
     models: dict[str, Input]
     reference: Input | None
+    real: Any
     warnings: Sequence[Diagnostic]
 
     @classmethod
@@ -110,31 +112,46 @@ class Models:
         Parameters
         ----------
         reference, models, spec, reading, out
-            As for `load` and `open_encoder`.
+            As for `read_inputs` and `open_encoder`.
         options : mapping, optional
             Of the metric.
         """
         with open_encoder(reading, [reference, *models], out=out) as encoder:
-            inputs = load(reference, models, spec, reading, encoder)
-        warnings = origin_warnings({shown(one.name): one.origin for one in inputs})
+            inputs = read_inputs(reference, models, spec, reading, encoder)
+        warnings = origin_warnings({shown(file.name): file.origin for file in inputs})
         real = None if reference is None else inputs.pop(0)
         return cls(
             spec=spec,
             options=options or {},
-            models={one.name: one for one in inputs},
+            models={file.name: file for file in inputs},
             reference=real,
+            real=None if real is None else real.sample,
             warnings=warnings,
         )
+
+    @classmethod
+    def judged(
+        cls,
+        files: Sequence[Path],
+        judging: Planning,
+        spec: MetricSpec,
+        counts: Sequence[int] = (),
+        *,
+        least: int = 1,
+    ) -> Models:
+        """Read the files of a command, as for `reference_and_models`."""
+        check_open_unit("--level", judging.level)
+        options = metric_options(spec, judging.options)
+        reference, models = reference_and_models(
+            files, judging.reference, spec, counts, least=least
+        )
+        out = judging.output.out
+        return cls.read(reference, models, spec, judging.reading, out=out, options=options)
 
     @property
     def samples(self) -> dict[str, Any]:
         """The sample of every model."""
-        return {name: one.sample for name, one in self.models.items()}
-
-    @property
-    def real(self) -> Any:
-        """The sample of the reference, or None."""
-        return None if self.reference is None else self.reference.sample
+        return {name: file.sample for name, file in self.models.items()}
 
     @property
     def inputs(self) -> list[Input]:
@@ -195,8 +212,3 @@ class Models:
                 raise error.about(path) from error
             text = error.text if error.argument else f"{path}: {error.text}"
             raise InputError(text, error.argument) from error
-
-    def named_reference(self) -> AbstractContextManager[None]:
-        """Name the file of the reference in an error about a sample."""
-        path = "" if self.reference is None else self.reference.path
-        return renamed(dict.fromkeys(SAMPLE_ARGUMENTS, path))

@@ -153,7 +153,7 @@ def _writable(out: Path | None) -> Path | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """How a command answers; every command has such a parameter, named `output`."""
+    """How a command answers; every command has such an `output`, or a `Planning`."""
 
     as_json: bool = flag("Print one JSON document and nothing else.", name="--json")
     out: Path | None = None
@@ -315,6 +315,26 @@ class SharesReading(ScoreReading):
         "reference's), or a JSON file {class: share}.",
         show_default="those of the rows",
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planning:
+    """What the commands have in common that judge models by a metric, one that can be planned."""
+
+    reference: Path | None = REFERENCE
+    metric: str = METRIC
+    options: KernelOptions
+    level: float = LEVEL
+    reading: SharesReading
+    output: Folder
+    verbose: bool = VERBOSE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judging(Planning):
+    """The same, for all metrics."""
+
+    options: MetricOptions
 
 
 # --- errors name the option, or the file, instead of an argument of the library ------------------

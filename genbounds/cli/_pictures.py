@@ -48,8 +48,8 @@ def pictures_for_page(
 
     found = []
     where: list[Path | None] = [*images] if images else [None] * len(inputs)
-    for one, path in zip(inputs, where, strict=True):
-        pictures = pictures_of(one.path, one.shape[0], path)
+    for file, path in zip(inputs, where, strict=True):
+        pictures = pictures_of(file.path, file.shape[0], path)
         if path is not None and pictures.problem:
             raise InputError(f"{pictures.problem.removesuffix('.')}.", "--images")
         found.append(pictures)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from genbounds.estimators import PrecisionRecall
-    from genbounds.report import Page
+    from genbounds.report import Page, Table
     from genbounds.results import Diagnostic, Score
 
 RESULTS, PAGE = "results.json", "report.html"
@@ -93,9 +93,9 @@ def keep(
 
 def keep_page(out: Path, page: Page) -> None:
     """Write the page of a finished run; say where it is if somebody is looking."""
-    from genbounds.report import write_page
+    from genbounds.files import atomic_write
 
-    write_page(out / PAGE, page)
+    atomic_write(out / PAGE, page.render())
     if sys.stderr.isatty():
         write_errors(f"report: {display(out / PAGE)}")
 
@@ -129,44 +129,56 @@ def _folded(text: str, width: int) -> str:
     )
 
 
-def print_table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], *, numeric: Sequence[str] = ()
-) -> None:
-    """Print an aligned table on standard output; text is never taken for mark-up.
+def print_table(table: Table, *, without: Sequence[str] = ()) -> None:
+    """Print an aligned table of a page; text is never taken for mark-up.
 
     On a narrow terminal texts go over several lines and names are shortened in the middle; numbers
     and ids never are. Where even that does not fit each row becomes a paragraph.
     """
     from rich import box
-    from rich.table import Table
+    from rich import table as rich_table
+    from rich.cells import cell_len
     from rich.text import Text
 
+    from genbounds.report.blocks import cell_text
+    from genbounds.report.page import is_number
+
     console = _console()
-    cells = [[_printable(cell) for cell in row] for row in rows]
+    kept = [k for k, column in enumerate(table.columns) if column not in without]
+    columns = [table.columns[k] for k in kept]
+    cells = [[_printable(cell_text(row[k])) for k in kept] for row in table.rows]
+    numeric = []
+    for k in kept:
+        known = {row[k] for row in table.rows} - {"", "–"}
+        numeric.append(bool(known) and all(map(is_number, known)))
     texts = list(zip(columns, *cells, strict=True))
-    wanted = [_longest(column) for column in texts]
-    least = [_longest(" ".join(column).split(" ")) for column in texts]  # no word is broken
+    # Columns of the terminal that the longest text takes on one line, and that no word is broken.
+    wanted = [max(map(cell_len, column)) for column in texts]
+    least = [max(map(cell_len, " ".join(column).split(" "))) for column in texts]
     room = console.width - GAP * (len(columns) - 1)
-    if sum(wanted) > room and columns[0] not in (*numeric, *IDS):
+    if sum(wanted) > room and not (numeric[0] or columns[0] in IDS):
         # Rather a shorter name than a broken interval, unless little were left of it.
         limit = room - sum(wanted[1:])
         limit = limit if limit >= SHORT_NAME else max(room - sum(least[1:]), LEAST_NAME)
         names = _shortened([row[0] for row in cells], limit)
         cells = [[name, *row[1:]] for name, row in zip(names, cells, strict=True)]
-        wanted[0] = _longest([columns[0], *names])
-        least[0] = _longest(" ".join((columns[0], *names)).split(" "))
+        wanted[0] = max(map(cell_len, (columns[0], *names)))
+        least[0] = max(map(cell_len, " ".join((columns[0], *names)).split(" ")))
     space = room - sum(least)
     with _reader_may_leave():
         if space < 0:
             _print_paragraphs(console, columns, cells)
             return
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-        for column, width in zip(columns, _widths(least, wanted, space), strict=True):
-            justify: Literal["left", "right"] = "right" if column in numeric else "left"
-            table.add_column(column, justify=justify, width=width, overflow="fold")
+        grid = rich_table.Table(
+            box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold"
+        )
+        widths = _widths(least, wanted, space)
+        for column, right, width in zip(columns, numeric, widths, strict=True):
+            justify: Literal["left", "right"] = "right" if right else "left"
+            grid.add_column(column, justify=justify, width=width, overflow="fold")
         for row in cells:
-            table.add_row(*map(Text, row))
-        console.print(table)
+            grid.add_row(*map(Text, row))
+        console.print(grid)
 
 
 GAP = 3
@@ -177,13 +189,6 @@ SHORT_NAME, LEAST_NAME = 20, 12
 
 IDS = ("Id", "Statement")
 """Heads of columns that hold what a person types: never shortened."""
-
-
-def _longest(texts: Sequence[str]) -> int:
-    """Columns of the terminal that the longest text takes on one line."""
-    from rich.cells import cell_len
-
-    return max(map(cell_len, texts))
 
 
 def _widths(least: Sequence[int], wanted: Sequence[int], space: int) -> list[int]:

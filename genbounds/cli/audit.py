@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from genbounds._text import display, number
+from genbounds._text import display
 from genbounds.cli._command import Answer, command
 from genbounds.cli._options import SEED, Folder, argument, choice, flag, option, statements
 from genbounds.cli._statements import choose
@@ -111,23 +111,10 @@ def _default_jobs(ids: Sequence[str], scheduler: str | None) -> int:
 
 
 def _show(report: AuditReport) -> None:
-    from genbounds.report.wording import measured_lines, verdict_text
+    from genbounds.report.pages import verdict_table
+    from genbounds.report.wording import measured_lines
 
-    print_table(
-        ("Statement", "Verdict", "Form", "Tightness", "Cases", "Source"),
-        [
-            (
-                row.id,
-                verdict_text(row.verdict, row.refuted_from),
-                row.form,
-                "–" if row.verdict == "refuted" else number(row.tightness),
-                number(row.cells),
-                row.source,
-            )
-            for row in report.rows
-        ],
-        numeric=("Tightness", "Cases"),
-    )
+    print_table(verdict_table([row.to_dict() for row in report.rows]))
     for row in report.rows:
         if row.verdict == "refuted":
             say("", f"{row.id} is refuted: {row.counterexample}", f"  It {row.fit}.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from genbounds._text import number, short
+from genbounds._text import short
 from genbounds.cli._command import Answer, command
 from genbounds.cli._options import Folder, argument, statements
 from genbounds.cli._statements import choose
@@ -39,7 +39,7 @@ def bounds(
     quick audit that runs at once; `genbounds audit ID` tests more.
     """
     from genbounds.bounds import catalog
-    from genbounds.report import statement_page
+    from genbounds.report import Table, statement_page
     from genbounds.simulate import audit
 
     listing = catalog()
@@ -47,8 +47,10 @@ def bounds(
         return Answer(
             document={"bounds": [describe(bound) for bound in listing.values()]},
             show=lambda: print_table(
-                ("Id", "Form", "Claim", "Source"),
-                [(b.id, b.form, b.claim, b.source) for b in listing.values()],
+                Table(
+                    ("Id", "Form", "Claim", "Source"),
+                    [(b.id, b.form, b.claim, b.source) for b in listing.values()],
+                )
             ),
         )
     bound = listing[choose([statement], listing)[0]]
@@ -78,6 +80,7 @@ def describe(bound: Bound) -> dict[str, Any]:
 
 
 def _explain(bound: Bound, row: dict[str, Any]) -> None:
+    from genbounds.report import Table
     from genbounds.report.wording import measured_lines, verdict_text
 
     say(f"{bound.id}  ({bound.form})", "", f"  {bound.claim}", "", f"LaTeX    {bound.latex}")
@@ -98,20 +101,18 @@ def _explain(bound: Bound, row: dict[str, Any]) -> None:
         say(f"{'holds' if check['holds'] else 'fails':<8} {check['claim']}; {check['found']}")
     if row["by_delta"]:
         say("", "δ: the probability with which the statement may fail")
-        print_table(
-            ("δ", "Allowed", "Missed", "At least", "At most", "", "Worst distribution", "n"),
-            [
-                (
-                    short(cell["delta"]),
-                    short(cell["claimed"]),
-                    number(cell["miss"]),
-                    number(cell["miss_low"]),
-                    number(cell["miss_high"]),
-                    "too often" if cell["refutes"] else "",
-                    str(cell["arm"]),
-                    str(cell["n"]),
-                )
-                for cell in row["by_delta"]
-            ],
-            numeric=("δ", "Allowed", "Missed", "At least", "At most", "n"),
-        )
+        heads = ("δ", "Allowed", "Missed", "At least", "At most", "", "Worst distribution", "n")
+        cells = [
+            (
+                short(cell["delta"]),
+                short(cell["claimed"]),
+                cell["miss"],
+                cell["miss_low"],
+                cell["miss_high"],
+                "too often" if cell["refutes"] else "",
+                str(cell["arm"]),
+                str(cell["n"]),
+            )
+            for cell in row["by_delta"]
+        ]
+        print_table(Table(heads, cells))

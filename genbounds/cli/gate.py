@@ -7,20 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from genbounds.cli._command import Answer, command
-from genbounds.cli._options import (
-    LEVEL,
-    METRIC,
-    REFERENCE,
-    VERBOSE,
-    Folder,
-    MetricOptions,
-    SharesReading,
-    argument,
-    choice,
-    every_metric,
-    flag,
-    option,
-)
+from genbounds.cli._options import Judging, argument, choice, every_metric, flag, option
 from genbounds.cli._terminal import print_remarks, say
 
 if TYPE_CHECKING:
@@ -54,37 +41,30 @@ def gate(
         "the baseline's score, such as 2%.",
         default=...,
     ),
-    reference: Path | None = REFERENCE,
-    metric: str = METRIC,
     equivalence: bool = flag("The candidate must not be better by more than that either."),
     inconclusive: str = choice(
         INCONCLUSIVE,
         "Exit status where the samples do not tell: fail (1) or pass (0).",
         default="fail",
     ),
-    options: MetricOptions,
-    level: float = LEVEL,
-    reading: SharesReading,
-    output: Folder,
-    verbose: bool = VERBOSE,
+    judging: Judging,
 ) -> Answer:
     """Decide whether a candidate is worse than a baseline by no more than a margin.
 
     Exit status 0: it passes; 1: it fails, or the samples do not tell (--inconclusive).
     """
     from genbounds.cli._inputs import choose_metric
-    from genbounds.cli._models import Models, metric_options, reference_and_models
+    from genbounds.cli._models import Models
     from genbounds.decisions import Margin, check_gate, decide
     from genbounds.report import gate_page
     from genbounds.validation import check_choice
 
-    spec = choose_metric(metric, logits=reading.logits)
+    level, verbose = judging.level, judging.verbose
+    spec = choose_metric(judging.metric, logits=judging.reading.logits)
     check_choice("--inconclusive", inconclusive, INCONCLUSIVE.split("|"))
-    chosen = metric_options(spec, options)
-    real, pair = reference_and_models(files, reference, spec, [2])
     wanted = Margin.of(margin)
     check_gate(wanted, level=level, equivalence=equivalence)
-    read = Models.read(real, pair, spec, reading, out=output.out, options=chosen)
+    read = Models.judged(files, judging, spec, [2])
     read = replace(read, models=dict(reversed(read.models.items())))  # the candidate first
     with read.named():
         verdict = decide(

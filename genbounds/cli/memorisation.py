@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from genbounds._text import display, number
+from genbounds._text import display
 from genbounds.cli._command import Answer, command
 from genbounds.cli._options import VERBOSE, Folder, Reading, argument, option
 from genbounds.cli._terminal import print_remarks, print_table, say
@@ -61,7 +61,7 @@ def memorisation(
 
     Exit status 0: the test ran, whatever it found.
     """
-    from genbounds.cli._inputs import load, open_encoder
+    from genbounds.cli._inputs import open_encoder, read_inputs
     from genbounds.cli._models import reads_rows
     from genbounds.cli._options import renamed
     from genbounds.cli._pictures import check_images, pictures_for_page
@@ -75,14 +75,14 @@ def memorisation(
     # How generated rows depend on one another does not matter.
     alone = replace(reading, groups=None, strata=None, iid=True)
     with open_encoder(reading, [train, heldout, fake], out=out) as encoder:
-        real = load(None, [train, heldout], spec, reading, encoder)
-        (made,) = load(None, [fake], spec, alone, encoder)
+        real = read_inputs(None, [train, heldout], spec, reading, encoder)
+        (made,) = read_inputs(None, [fake], spec, alone, encoder)
     inputs = dict(zip(("train", "heldout", "fake"), (*real, made), strict=True))
-    check_same_encoder({display(one.path): one.origin for one in inputs.values()})
+    check_same_encoder({display(file.path): file.origin for file in inputs.values()})
     pictures = pictures_for_page([made, inputs["train"]], images, out)
-    check_widths({one.path: one.shape for one in inputs.values()})
-    with renamed({name: one.path for name, one in inputs.items()}):
-        samples = {name: one.sample for name, one in inputs.items()}
+    check_widths({file.path: file.shape for file in inputs.values()})
+    with renamed({name: file.path for name, file in inputs.items()}):
+        samples = {name: file.sample for name, file in inputs.items()}
         found = test(**samples, level=level, fdr=fdr, closer=closer)
     return Answer(
         document=found.to_dict(),
@@ -92,15 +92,12 @@ def memorisation(
 
 
 def _show(found: Memorisation, *, verbose: bool) -> None:
+    from genbounds.report.memorisation import suspect_table
+
     say(str(found))
     if found.suspects:
-        columns = ("Generated row", "Training row", "Distance", "Ratio", "Copies")
-        rows = [
-            tuple(map(number, (one.fake_row, one.train_row, one.distance, one.ratio, one.hits)))
-            for one in found.suspects[:LISTED]
-        ]
         say("")
-        print_table(columns, rows, numeric=columns)
+        print_table(suspect_table(found, LISTED))
         if len(found.suspects) > LISTED:
             say(f"and {len(found.suspects) - LISTED} more (--json, --out)")
     print_remarks(

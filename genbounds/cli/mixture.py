@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from genbounds._text import interval, number, percent, shown
+from genbounds._text import percent
 from genbounds.cli._command import Answer, command
 from genbounds.cli._options import (
     LEVEL,
@@ -90,20 +90,10 @@ def mixture(
 
 
 def _show(found: Mixture, spec: MetricSpec, *, verbose: bool) -> None:
+    from genbounds.report._decisions import share_table
+
     better = "larger" if spec.higher_is_better else "smaller"
     say(f"{spec.title} ({better} is better), {percent(found.level)} confidence intervals", "")
-    rows = [("mixture", "", found.score)]
-    rows += [
-        (shown(name), percent(round(found.weights[name], 3)), found.scores[name])
-        for name in sorted(found.weights, key=lambda name: -found.weights[name])
-    ]
-    print_table(
-        ["Model", "Share", "Score", "Interval"],
-        [
-            (name, share, number(score.value), interval(score.low, score.high))
-            for name, share, score in rows
-        ],
-        numeric=("Share", "Score"),
-    )
+    print_table(share_table(found))
     say("", f"{found.verdict}.")
     print_remarks({"mixture": found.score}, verbose=verbose)

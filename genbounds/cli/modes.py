@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from genbounds._errors import InputError
-from genbounds._text import interval, number, percent, shown
+from genbounds._text import interval, percent, shown
 from genbounds.cli._command import Answer, command
 from genbounds.cli._options import LEVEL, SEED, Folder, Reading, argument, option
 from genbounds.cli._terminal import print_remarks, print_table, progress, say
@@ -96,6 +96,8 @@ def _document(found: dict[str, Modes], *, level: float, seed: int) -> dict[str, 
 
 
 def _show(found: dict[str, Modes]) -> None:
+    from genbounds.report import Table
+
     for number_of, (name, result) in enumerate(found.items()):
         say(*[""] * (number_of > 0), f"{shown(name)}: {result}")
         rows = [
@@ -104,12 +106,12 @@ def _show(found: dict[str, Modes]) -> None:
                 percent(round(region.share_fake, 4)),
                 percent(round(region.share_real, 4)),
                 interval(region.low, region.high),
-                number(region.pvalue_adjusted),
+                region.pvalue_adjusted,
                 ", ".join(map(str, region.rows["fake" if region.low > 1.0 else "real"][:3])),
             )
             for region in result.found
         ]
         if rows:
             columns = ("Kind", "Generated", "Real", "Ratio", "p", "Rows that show it")
-            print_table(columns, rows, numeric=("Generated", "Real", "p"))
+            print_table(Table(columns, rows))
         print_remarks({}, warnings=result.warnings, verbose=False)

@@ -6,20 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from genbounds._errors import InputError
-from genbounds._text import interval, number, percent, shown
 from genbounds.cli._command import Answer, command
-from genbounds.cli._options import (
-    LEVEL,
-    METRIC,
-    REFERENCE,
-    VERBOSE,
-    Folder,
-    KernelOptions,
-    SharesReading,
-    argument,
-    growing_metrics,
-    option,
-)
+from genbounds.cli._options import Planning, argument, growing_metrics, option
 from genbounds.cli._terminal import print_remarks, print_table, say
 
 if TYPE_CHECKING:
@@ -79,13 +67,7 @@ def plan(
         "With --confidence: the most samples that a model can give. For models that are files: "
         "the rows of the shortest.",
     ),
-    reference: Path | None = REFERENCE,
-    metric: str = METRIC,
-    options: KernelOptions,
-    level: float = LEVEL,
-    reading: SharesReading,
-    output: Folder,
-    verbose: bool = VERBOSE,
+    judging: Planning,
 ) -> Answer:
     """Say how many samples you need: for a narrow interval, to find a difference or the best model.
 
@@ -93,14 +75,15 @@ def plan(
     with that probability.
     """
     from genbounds.cli._inputs import choose_metric
-    from genbounds.cli._models import Models, metric_options, reference_and_models
+    from genbounds.cli._models import Models
     from genbounds.cli._options import renamed
     from genbounds.decisions import Plan, check_targets, plan_from
     from genbounds.report import plan_page, selection_plan_page
     from genbounds.select._plan import plan_selection
     from genbounds.validation import check_confidence, check_power
 
-    spec = choose_metric(metric, logits=reading.logits)
+    level, verbose = judging.level, judging.verbose
+    spec = choose_metric(judging.metric, logits=judging.reading.logits)
     spec.check_growing("planning")
     if sum(target is not None for target in (half_width, gap, confidence)) != 1:
         raise InputError("pass one target: --half-width, --gap or --confidence.")
@@ -112,10 +95,8 @@ def plan(
     else:
         check_confidence("confidence", confidence)
         check_power(power)
-    chosen = metric_options(spec, options)
     counts = [1, 2] if confidence is None else []
-    real, pilots = reference_and_models(files, reference, spec, counts, least=2)
-    read = Models.read(real, pilots, spec, reading, out=output.out, options=chosen)
+    read = Models.judged(files, judging, spec, counts, least=2)
     pilot = {"pilot": next(iter(read.models.values())).path}
     found: Plan | SelectionPlan
     with renamed(pilot), read.named():
@@ -137,30 +118,9 @@ def plan(
 
 def _show(found: Plan | SelectionPlan, *, verbose: bool) -> None:
     from genbounds.decisions import Plan
+    from genbounds.report._decisions import pilot_table
+    from genbounds.report.figures._decisions import width_table
 
     say(str(found), "")
-    if isinstance(found, Plan):
-        _print_widths(found)
-    else:
-        _print_models(found)
+    print_table(width_table(found) if isinstance(found, Plan) else pilot_table(found))
     print_remarks({}, warnings=found.warnings, assumptions=found.assumptions, verbose=verbose)
-
-
-def _print_widths(found: Plan) -> None:
-    columns = ("n", "Half-width", *["Power"] * (found.gap is not None))
-    table = [
-        (number(n), number(width), *([] if chance is None else [percent(round(chance, 3))]))
-        for n, width, chance in found.rows()
-    ]
-    print_table(columns, table, numeric=columns)
-
-
-def _print_models(found: SelectionPlan) -> None:
-    """Print the score of every pilot, and how far its model is likely to be drawn."""
-    table = [
-        (shown(name), number(score.value), interval(score.low, score.high), number(drawn))
-        for name, score in found.scores.items()
-        for drawn in [found.samples[name]]
-    ]
-    columns = ("Model", "Pilot", "Interval", "Samples, median")
-    print_table(columns, table, numeric=("Pilot", "Samples, median"))

@@ -10,20 +10,7 @@ from typing import TYPE_CHECKING, Any
 from genbounds._errors import InputError
 from genbounds._text import display, interval, number, percent, shown
 from genbounds.cli._command import Answer, command
-from genbounds.cli._options import (
-    LEVEL,
-    METRIC,
-    REFERENCE,
-    VERBOSE,
-    Folder,
-    MetricOptions,
-    SharesReading,
-    argument,
-    choice,
-    every_metric,
-    flag,
-    option,
-)
+from genbounds.cli._options import Judging, argument, choice, every_metric, flag, option, renamed
 from genbounds.cli._terminal import keep, print_remarks, print_table, progress, say
 
 if TYPE_CHECKING:
@@ -57,17 +44,12 @@ def score(
         "every file is a model; is takes class probabilities, mean one column of values.",
     ),
     *,
-    reference: Path | None = REFERENCE,
-    metric: str = METRIC,
     estimator: str = choice(
         ESTIMATORS,
         "debiased: the bias is removed; plugin: the usual, biased number; infinity: FID∞ or IS∞ "
         "as published.",
         default="debiased",
     ),
-    options: MetricOptions,
-    level: float = LEVEL,
-    reading: SharesReading,
     by: str | None = option(
         "NAME",
         "Array of the files that says which class each row is of: the fd of every class, worst "
@@ -84,8 +66,7 @@ def score(
         "Also score a half, a quarter, … of each model's samples, to see whether the scores have "
         "settled. Takes longer; needs --out or --json."
     ),
-    output: Folder,
-    verbose: bool = VERBOSE,
+    judging: Judging,
 ) -> Answer:
     """Score models with confidence intervals, and compare them.
 
@@ -94,25 +75,22 @@ def score(
     """
     from genbounds.cli._by_class import by_class, check_by_class
     from genbounds.cli._inputs import choose_metric
-    from genbounds.cli._models import Models, metric_options, reference_and_models
+    from genbounds.cli._models import Models
     from genbounds.cli._pictures import check_images
-    from genbounds.validation import check_choice, check_open_unit
+    from genbounds.validation import check_choice
 
-    out = output.out
-    spec = choose_metric(metric, logits=reading.logits)
-    check_open_unit("--level", level)
+    out, level, verbose = judging.output.out, judging.level, judging.verbose
+    spec = choose_metric(judging.metric, logits=judging.reading.logits)
     check_choice("--estimator", estimator, spec.estimators)
-    chosen = metric_options(spec, options)
-    real, models = reference_and_models(files, reference, spec)
     if by is not None:
         check_by_class(spec, estimator=estimator, convergence=convergence)
-        check_images(images, out, files=len(models) + (real is not None))
-    if convergence and out is None and not output.as_json:
+        check_images(images, out, files=len(files) + (judging.reference is not None))
+    if convergence and out is None and not judging.output.as_json:
         raise InputError("is for the page and the JSON: add --out or --json.", "--convergence")
     if images and by is None:
         raise InputError("is for the page by class: add --by.", "--images")
-    reading = replace(reading, by=by)
-    read = Models.read(real, models, spec, reading, out=out, options=chosen)
+    judging = replace(judging, reading=replace(judging.reading, by=by))
+    read = Models.judged(files, judging, spec)
     if by is not None:
         return by_class(read, level=level, images=images, out=out, verbose=verbose)
     run = Run(read=read, estimator=estimator, level=level, warnings=list(read.warnings))
@@ -142,6 +120,7 @@ class Run:
 
     def score(self, out: Path | None) -> Prepared:
         """Score every model and compare them; keep each score in `out` as it comes."""
+        from genbounds.cli._models import SAMPLE_ARGUMENTS
         from genbounds.estimators import rank
 
         read = self.read
@@ -156,7 +135,7 @@ class Run:
             found, prepared = read.estimates(estimator=self.estimator, done=done)
         if read.reference is not None and read.spec.reference != "required":
             # The real data themselves, for orientation.
-            with read.named_reference():
+            with renamed(dict.fromkeys(SAMPLE_ARGUMENTS, read.reference.path)):
                 estimate = prepared.estimate(read.real, estimator=self.estimator)
             self.reference_score = estimate.score(self.level)
         if len(found) > 1 and self.estimator != "plugin":  # whose biases differ from model to model
@@ -234,7 +213,8 @@ class Run:
 
 def _show(run: Run, *, verbose: bool) -> None:
     """Print the table, best model first, then the verdict, warnings and assumptions."""
-    from genbounds.report.wording import TOGETHER, mark, together_table, verdict_line, winner_line
+    from genbounds.report import Name, Table
+    from genbounds.report.wording import mark, together_table, verdict_line, winner_line
 
     ranking = run.ranking
     better = "larger" if run.read.spec.higher_is_better else "smaller"
@@ -242,23 +222,22 @@ def _show(run: Run, *, verbose: bool) -> None:
         f"{run.read.spec.title} ({better} is better), {percent(run.level)} confidence intervals", ""
     )
     scores = run.in_order()
-    columns = {
-        "Model": [shown(name) for name in scores],
-        "Score": [number(score.value) for score in scores.values()],
+    columns: dict[str, list[Any]] = {
+        "Model": [Name(name) for name in scores],
+        "Score": [score.value for score in scores.values()],
         "Interval": [interval(score.low, score.high) for score in scores.values()],
-        "n": [number(score.n) for score in scores.values()],
+        "n": [score.n for score in scores.values()],
     }
     if ranking is not None:
         columns["Group"] = [ranking.letters.get(name, "") for name in scores]
         columns["p"] = [_pvalue(ranking, name) for name in scores]
     if any(score.warnings for score in scores.values()):
         columns["Warnings"] = [mark(score) for score in scores.values()]
-    cells = list(zip(*columns.values(), strict=True))
-    print_table(list(columns), cells, numeric=("Score", "n", "p"))
+    print_table(Table.of(columns))
     if run.together:
-        say("", TOGETHER)
-        head, rows = together_table(run.together, scores)
-        print_table(head, [(shown(model), *cells) for model, *cells in rows])
+        table = together_table(run.together, scores)
+        say("", table.caption)
+        print_table(table)
     if ranking is not None:
         say("", *filter(None, (verdict_line(ranking), winner_line(ranking))))
         if len(ranking.contenders) > 1:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from genbounds._errors import InputError
-from genbounds._text import display, interval, number, percent, shown
+from genbounds._text import display, interval, number, shown
 from genbounds.cli._command import Answer, command
 from genbounds.cli._options import (
     METRIC,
@@ -36,6 +36,7 @@ from genbounds.cli._terminal import (
 
 if TYPE_CHECKING:
     from genbounds.report import Page
+    from genbounds.report.blocks import Cell
     from genbounds.results import Diagnostic
     from genbounds.select import ContextSelection, MixtureSelection, Selection
 
@@ -242,23 +243,25 @@ def _answer(
     )
 
 
-def _row(result: Selection, name: str) -> tuple[str, ...]:
+def _row(result: Selection, name: str) -> tuple[Cell, ...]:
     """Name, score, interval, samples and state of one arm; no state if all is well."""
+    from genbounds.report import Name
+
     score, arm = result.scores.get(name), result.arms[name]
-    scored = ("–", "–")
-    if score is not None:
-        scored = (number(score.value), interval(score.low, score.high))
+    scored = ("–", "–") if score is None else (score.value, interval(score.low, score.high))
     state = display(arm.reason)
     if arm.state == "set aside":
         state = f"set aside: {state}"
     elif score is not None and not score.reliable:
         state = f"{state}; unreliable" if state else "unreliable"
-    return (shown(name), *scored, number(result.samples[name]), state)
+    return (Name(name), *scored, result.samples[name], state)
 
 
 def _show(
     result: Selection, warnings: list[Diagnostic], *, notes: Sequence[str], verbose: bool
 ) -> None:
+    from genbounds.report import Table
+
     best = ", ".join(shown(name) for name in result.top)
     several = len(result.top) > 1
     left = len(result.arms) - len(result.set_aside)
@@ -274,10 +277,8 @@ def _show(
     say("")
     names = [*result.scores, *(name for name in result.samples if name not in result.scores)]
     rows = [_row(result, name) for name in names]
-    columns = ["Arm", "Score", "Interval", "Samples", "State"]
-    if not any(row[-1] for row in rows):
-        columns, rows = columns[:-1], [row[:-1] for row in rows]
-    print_table(columns, rows, numeric=("Score", "Samples"))
+    table = Table(("Arm", "Score", "Interval", "Samples", "State"), rows)
+    print_table(table, without=() if any(row[-1] for row in rows) else ("State",))
     priced = "" if result.cost == result.total_samples else f", cost {number(result.cost)}"
     say("", f"{number(result.total_samples)} samples in {number(result.steps)} steps{priced}.")
     if notes:
@@ -287,18 +288,10 @@ def _show(
 
 def _show_mixture(result: MixtureSelection, warnings: list[Diagnostic], *, verbose: bool) -> None:
     """Print shares and the bound of the gap."""
+    from genbounds.report._decisions import sampled_share_table
+
     say(f"{result}.", "")
-    rows = [
-        (
-            shown(name),
-            percent(round(share, 3)),
-            number(result.samples[name]),
-            number(score.value),
-        )
-        for name, share in sorted(result.weights.items(), key=lambda item: -item[1])
-        for score in [result.scores[name]]
-    ]
-    print_table(["Arm", "Share", "Samples", "Score"], rows, numeric=("Share", "Samples", "Score"))
+    print_table(sampled_share_table(result))
     aside = [f"* {shown(name)} set aside: {display(why)}" for name, why in result.set_aside.items()]
     if aside:
         say("", *aside)

@@ -8,20 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from genbounds._errors import InputError
-from genbounds._text import display, interval, number, percent, short
+from genbounds._text import display, interval, percent, short
 from genbounds.cli._command import Answer, command
-from genbounds.cli._options import (
-    LEVEL,
-    METRIC,
-    REFERENCE,
-    VERBOSE,
-    Folder,
-    MetricOptions,
-    SharesReading,
-    argument,
-    every_metric,
-    option,
-)
+from genbounds.cli._options import Judging, argument, every_metric, option
 from genbounds.cli._terminal import keep, print_remarks, print_table, say
 
 if TYPE_CHECKING:
@@ -47,14 +36,12 @@ def track(
         "checkpoint. Formats as for score.",
     ),
     *,
-    reference: Path | None = REFERENCE,
     looks: int | None = option(
         "N",
         "Checkpoints that there will be at most, where the run goes on: the error is spent "
         "evenly over them.",
         show_default="as many as there are files",
     ),
-    metric: str = METRIC,
     patience: int = option("K", "So many looks without an improvement are a plateau.", default=3),
     min_delta: float | None = option(
         "D", "Call it a plateau only if no improvement larger than this can have been missed."
@@ -62,11 +49,7 @@ def track(
     fresh: Path | None = option(
         "FILE", "Samples that the kept checkpoint generated anew: its score is taken from them."
     ),
-    options: MetricOptions,
-    level: float = LEVEL,
-    reading: SharesReading,
-    output: Folder,
-    verbose: bool = VERBOSE,
+    judging: Judging,
 ) -> Answer:
     """Say whether training still improves, and which checkpoint to keep.
 
@@ -79,18 +62,19 @@ def track(
     from genbounds.report import track_page
     from genbounds.validation import check_open_unit
 
-    spec = choose_metric(metric, logits=reading.logits)
-    check_open_unit("--level", level)
-    chosen = metric_options(spec, options)
-    real, checkpoints = reference_and_models(files, reference, spec)
-    if reference is None and real is not None:
+    out = judging.output.out
+    spec = choose_metric(judging.metric, logits=judging.reading.logits)
+    check_open_unit("--level", judging.level)
+    chosen = metric_options(spec, judging.options)
+    real, checkpoints = reference_and_models(files, judging.reference, spec)
+    if judging.reference is None and real is not None:
         _check_reference(real, checkpoints)
     steps = steps_of(checkpoints)
     # The shell sorts step-1000 before step-200.
     checkpoints.sort(key=lambda path: steps[path])
-    keep(output.out, "track", {}, complete=False)
+    keep(out, "track", {}, complete=False)
     models = checkpoints if fresh is None else [*checkpoints, fresh]
-    read = Models.read(real, models, spec, reading, out=output.out, options=chosen)
+    read = Models.read(real, models, spec, judging.reading, out=out, options=chosen)
     names = list(read.models)
     by_step = {steps[path]: name for path, name in zip(checkpoints, names, strict=False)}
     with read.named():
@@ -100,7 +84,7 @@ def track(
             "metric": spec.name,
             "warnings": read.warnings,
             "looks": looks,
-            "level": level,
+            "level": judging.level,
             "patience": patience,
             "min_delta": min_delta,
         }
@@ -110,7 +94,7 @@ def track(
             run = track_estimates(estimates, fresh=again, **settings)
     return Answer(
         document=_document(run, by_step),
-        show=lambda: _show(run, spec, verbose=verbose),
+        show=lambda: _show(run, spec, verbose=judging.verbose),
         page=lambda: track_page(run),
     )
 
@@ -196,21 +180,21 @@ def _document(run: Track, names: Mapping[int, str]) -> dict[str, Any]:
 
 def _show(run: Track, spec: MetricSpec, *, verbose: bool) -> None:
     """Print the table by step, then the verdict, warnings and assumptions."""
+    from genbounds.report import Table
     from genbounds.report.wording import mark
 
     better = "larger" if spec.higher_is_better else "smaller"
     say(f"{spec.title} by step ({better} is better), {percent(run.level)} for all looks", "")
     scores = {f"step {short(step)}": score for step, score in run.scores.items()}
-    columns = {
+    columns: dict[str, list[Any]] = {
         "Step": [short(look.step) for look in run.looks],
-        "Score": [number(look.score.value) for look in run.looks],
+        "Score": [look.score.value for look in run.looks],
         "Interval": [interval(look.score.low, look.score.high) for look in run.looks],
-        "n": [number(look.score.n) for look in run.looks],
+        "n": [look.score.n for look in run.looks],
         "State": [look.state for look in run.looks],
     }
     if any(score.warnings for score in scores.values()):
         columns["Warnings"] = [mark(score) for score in scores.values()]
-    rows = list(zip(*columns.values(), strict=True))
-    print_table(list(columns), rows, numeric=("Step", "Score", "n"))
+    print_table(Table.of(columns))
     say("", *filter(None, (run.summary, run.advice)))
     print_remarks(scores, warnings=run.warnings, assumptions=run.assumptions, verbose=verbose)

@@ -13,8 +13,8 @@ from genbounds.files._bomb import check_bomb as check_bomb
 from genbounds.files._content import ITEMS_KEY as ITEMS_KEY
 from genbounds.files._content import Contents as Contents
 from genbounds.files._content import Labels, Statistics
-from genbounds.files._content import pick_label as pick_label
-from genbounds.files._content import pick_labels as pick_labels
+from genbounds.files._content import labels_named as labels_named
+from genbounds.files._content import labels_of as labels_of
 from genbounds.files._libraries import SAFE as SAFE
 from genbounds.files._libraries import check_safe as check_safe
 from genbounds.files._lock import clear as clear

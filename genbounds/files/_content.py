@@ -322,7 +322,7 @@ class Labels:
     strata: NDArray[Any] | None = None
 
 
-def pick_labels(contents: Contents, *, groups: str | None, strata: str | None) -> Labels:
+def labels_of(contents: Contents, *, groups: str | None, strata: str | None) -> Labels:
     """Read the labels of a file."""
     found = {}
     for role, asked, usual in (
@@ -333,11 +333,11 @@ def pick_labels(contents: Contents, *, groups: str | None, strata: str | None) -
         if name is None:
             name = next((name for name in usual if name in contents.arrays), None)
         if name is not None:
-            found[role] = pick_label(contents, name)
+            found[role] = labels_named(contents, name)
     return Labels(**found)
 
 
-def pick_label(contents: Contents, name: str) -> NDArray[Any]:
+def labels_named(contents: Contents, name: str) -> NDArray[Any]:
     """Read the array `name` of a file, which has one label per row of its features."""
     if name not in contents.arrays:
         raise InputError(

@@ -23,7 +23,7 @@ from genbounds.files._content import (
     Statistics,
     Stored,
     label_array,
-    pick_labels,
+    labels_of,
 )
 from genbounds.files._opened import ending_of, opened
 from genbounds.files._shards import WITHOUT_HEADER, Path, Paths, contents_of, shards_of
@@ -150,7 +150,7 @@ def read_labels(path: Paths, *, groups: str | None = None, strata: str | None = 
         features, or holds neither integers nor texts.
     """
     with contents_of(path) as contents:
-        return pick_labels(contents, groups=groups, strata=strata)
+        return labels_of(contents, groups=groups, strata=strata)
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ def by_class_page(
             score_plot(
                 dict(list(scores.items())[:PLOTTED_CLASSES]), metric="fd", level=result.level
             ),
-            _table(result),
+            class_table(result),
             *(
                 f"{what.capitalize()}: {number(score.value)} {interval(score.low, score.high)}."
                 for what, score in result.overall.items()
@@ -76,7 +76,8 @@ def by_class_page(
     return page.add(Section("What this rests on", basis({"mean": first.mean, "all": first.whole})))
 
 
-def _table(result: ByClass) -> Table:
+def class_table(result: ByClass) -> Table:
+    """Return the score of every class, the worst first."""
     rows = [
         (
             Name(str(label)),
@@ -89,7 +90,7 @@ def _table(result: ByClass) -> Table:
         )
         for label, score in result.classes.items()
     ]
-    heads = ("Class", "FD", "Interval", "Rows", "Share of real", "Worst", "Warnings")
+    heads = ("Class", "FD", "Interval", "n", "Share of real", "Worst", "Warnings")
     return Table(heads, rows, "Worst first; the intervals of all classes hold together")
 
 

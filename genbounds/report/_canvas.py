@@ -28,6 +28,8 @@ _ONE_AT_A_TIME = threading.RLock()
 
 WIDE, NARROW = 720.0, 344.0
 SERIES = 8
+NAME_LIMIT = {False: 28, True: 20}
+"""Characters of a name that are shown beside the axes, by whether the drawing is narrow."""
 
 # One unlikely colour a role; replaced by var(--role).
 _ROLES = ["ink", "muted", "grid", "paper", "accent", "good", "bad", "open"]
@@ -93,7 +95,7 @@ class Canvas:
 
     def name(self, name: str, *, limit: int | None = None) -> str:
         """Return a token for a model's name, cut to what fits beside the axes."""
-        return self.text(display(name, limit=limit or name_limit(self.narrow)))
+        return self.text(display(name, limit=limit or NAME_LIMIT[self.narrow]))
 
     def tip(self, artist: Artist, text: str) -> None:
         """Show `text` when the pointer rests on `artist`."""
@@ -145,14 +147,9 @@ def drawn(picture: Callable[[float], Canvas], *, alt: str, caption: str, table: 
     return Figure(wide=wide, narrow=narrow, alt=alt, caption=caption, table=table)
 
 
-def name_limit(narrow: bool) -> int:
-    """Return how many characters of a name are shown beside the axes."""
-    return 20 if narrow else 28
-
-
 def left_margin(names: Sequence[str], *, narrow: bool) -> float:
     """Space for the names beside the axes."""
-    limit = name_limit(narrow) + 1
+    limit = NAME_LIMIT[narrow] + 1
     return 20.0 + 6.7 * max((min(len(name), limit) for name in names), default=0)
 
 

@@ -37,7 +37,7 @@ def contexts_page(result: ContextSelection, *, warnings: Sequence[Diagnostic] = 
         ("Samples", result.total_samples, f"policy {result.policy}"),
     )
     scores = result.recommended_scores
-    blocks: list[Block] = [*warning_blocks(scores, warnings), _table(result)]
+    blocks: list[Block] = [*warning_blocks(scores, warnings), winner_table(result)]
     if not result.certified:
         blocks.append(
             "Where nothing is certified, the recommended model is the best by estimates that are "
@@ -55,22 +55,24 @@ def contexts_page(result: ContextSelection, *, warnings: Sequence[Diagnostic] = 
     )
 
 
-def _table(result: ContextSelection) -> Table:
-    scores, winners = result.recommended_scores, result.winners
+def winner_table(result: ContextSelection) -> Table:
+    """Return the winner in each context, and the score of the recommended model."""
+    scores = result.recommended_scores
     rows: list[tuple[Cell, ...]] = []
     for context, selection in result.contexts.items():
-        score, winner = scores.get(str(context)), winners[context]
+        score, winner = scores.get(str(context)), result.winners[context]
         rows.append(
             (
                 Name(str(context)),
                 Tag("undecided", "open") if winner is None else Name(winner),
-                Name(result.recommended[context] or "–"),
                 None if score is None else score.value,
                 "–" if score is None else interval(score.low, score.high),
                 selection.total_samples,
+                ", ".join(map(shown, selection.undecided)) or "–",
+                Name(result.recommended[context] or "–"),
             )
         )
-    heads = ("Context", "Winner", "Recommended", "Its score", "Interval", "Samples")
+    heads = ("Context", "Winner", "Score", "Interval", "Samples", "Undecided", "Recommended")
     return Table(heads, rows)
 
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from genbounds._text import interval, number, percent, short, shown
-from genbounds.report.blocks import Block, Cell, Name, Notes, Table, Tag
+from genbounds.report.blocks import Cell, Name, Table, Tag
 from genbounds.report.figures._decisions import DECISION_TONES, gate_plot, plan_plot, reference_plot
 from genbounds.report.figures._scores import score_plot
 from genbounds.report.page import Page, Section, answer_page
-from genbounds.report.pages import certificate, set_aside, warning_blocks
+from genbounds.report.pages import certificate, set_aside, with_assumptions
 from genbounds.report.wording import metric_title, sentence, stop_reason
-from genbounds.results import Diagnostic
+from genbounds.results import Diagnostic, Score
 
 if TYPE_CHECKING:
     from genbounds.decisions import Plan, Reproduction, Verdict
@@ -47,10 +47,7 @@ def reproduction_page(found: Reproduction) -> Page:
         items.insert(0, ("Decision", tag, f"p = {number(found.pvalue)}"))
         items.append(("Published", found.published, f"of {number(found.n)} rows"))
     page = answer_page("Is the published distance chance?", sentence(str(found)), *items)
-    blocks = [*warning_blocks({}, found.warnings)]
-    return page.add(
-        Section("What this assumes", [*blocks, Notes(items=found.assumptions, title="")])
-    )
+    return page.add(Section("What this assumes", with_assumptions(found, title="")))
 
 
 def gate_page(verdict: Verdict) -> Page:
@@ -89,14 +86,10 @@ def gate_page(verdict: Verdict) -> Page:
             else []
         ),
     )
-    blocks: list[Block] = [*warning_blocks({}, verdict.warnings), gate_plot(verdict)]
-    blocks.append(Notes(items=verdict.assumptions, title="What this assumes"))
+    both = score_plot(verdict.scores, metric=verdict.metric, level=verdict.level)
     return page.add(
-        Section("The difference and the margin", blocks),
-        Section(
-            "Both scores",
-            [score_plot(verdict.scores, metric=verdict.metric, level=verdict.level)],
-        ),
+        Section("The difference and the margin", with_assumptions(verdict, gate_plot(verdict))),
+        Section("Both scores", [both]),
     )
 
 
@@ -116,15 +109,8 @@ def mixture_page(mixture: Mixture) -> Page:
         ("Gain, at least", mixture.gain_low, f"{at}; estimate {number(mixture.gain)}"),
         ("Score", score.value, f"of the mixture, {interval(score.low, score.high)}"),
     )
-    order = sorted(mixture.weights, key=lambda name: -mixture.weights[name])
-    shares = Table(
-        ("Model", "Share"),
-        [(Name(name), percent(round(mixture.weights[name], 3))) for name in order],
-    )
-    scores = {"mixture": score, **{name: mixture.scores[name] for name in order}}
-    blocks: list[Block] = [*warning_blocks({}, mixture.warnings), shares]
-    blocks.append(score_plot(scores, metric=mixture.metric, level=mixture.level))
-    blocks.append(Notes(items=mixture.assumptions, title="What this assumes"))
+    figure = score_plot(_scores_by_share(mixture), metric=mixture.metric, level=mixture.level)
+    blocks = with_assumptions(mixture, share_table(mixture), figure)
     return page.add(Section("Shares and scores", blocks))
 
 
@@ -140,7 +126,7 @@ def mixture_selection_page(
         About the whole run: its files, for one.
     """
     answer = certificate(result.certified)
-    at, score = f"at {percent(result.confidence)}", result.score
+    at = f"at {percent(result.confidence)}"
     page = answer_page(
         "Which mixture of models is best?",
         _lead(result),
@@ -148,15 +134,46 @@ def mixture_selection_page(
         ("Gap, at most", result.gap_high, f"to the best mixture, {at}"),
         ("Samples", result.total_samples, f"policy {result.policy}"),
     )
-    order = sorted(result.weights, key=lambda name: -result.weights[name])
-    shares = [(Name(x), percent(round(result.weights[x], 3)), result.samples[x]) for x in order]
-    scores = {"mixture": score, **{name: result.scores[name] for name in order}}
-    blocks: list[Block] = [*warning_blocks(scores, warnings)]
-    blocks.append(Table(("Arm", "Share", "Samples"), shares))
-    blocks.append(score_plot(scores, metric=result.metric, level=result.confidence))
-    blocks += set_aside(result.set_aside)
-    blocks.append(Notes(items=result.assumptions, title="What this assumes"))
+    scores = _scores_by_share(result)
+    blocks = with_assumptions(
+        result,
+        sampled_share_table(result),
+        score_plot(scores, metric=result.metric, level=result.confidence),
+        *set_aside(result.set_aside),
+        scores=scores,
+        warnings=warnings,
+    )
     return page.add(Section("Shares and scores", blocks))
+
+
+def _scores_by_share(result: Mixture | MixtureSelection) -> dict[str, Score]:
+    """Return the score of the mixture, then those of its models, the largest share first."""
+    order = sorted(result.weights, key=lambda name: -result.weights[name])
+    return {"mixture": result.score, **{name: result.scores[name] for name in order}}
+
+
+def share_table(mixture: Mixture) -> Table:
+    """Return the shares of a mixture and all scores."""
+    rows = [
+        (
+            Name(name),
+            percent(round(mixture.weights[name], 3)) if name in mixture.weights else "",
+            score.value,
+            interval(score.low, score.high),
+        )
+        for name, score in _scores_by_share(mixture).items()
+    ]
+    return Table(("Model", "Share", "Score", "Interval"), rows)
+
+
+def sampled_share_table(result: MixtureSelection) -> Table:
+    """Return the shares of a mixture that was found while samples were drawn."""
+    _, *order = _scores_by_share(result)
+    rows = [
+        (Name(x), percent(round(result.weights[x], 3)), result.samples[x], result.scores[x].value)
+        for x in order
+    ]
+    return Table(("Arm", "Share", "Samples", "Score"), rows)
 
 
 def plan_page(plan: Plan) -> Page:
@@ -178,9 +195,7 @@ def plan_page(plan: Plan) -> Page:
     if plan.reference_needed is not None:
         facts.append(("Reference samples", plan.reference_needed, "at least"))
     page = answer_page("How many samples does it take?", _lead(plan), *facts)
-    blocks: list[Block] = [*warning_blocks({}, plan.warnings), plan_plot(plan)]
-    blocks.append(Notes(items=plan.assumptions, title="What this assumes"))
-    page.add(Section("More generated samples", blocks))
+    page.add(Section("More generated samples", with_assumptions(plan, plan_plot(plan))))
     reference = reference_plot(plan)
     if reference is not None:
         page.add(Section("More reference samples", [reference]))
@@ -206,13 +221,19 @@ def selection_plan_page(plan: SelectionPlan) -> Page:
             f"samples of each model; the run draws at most {number(plan.limit)} of one",
         ),
     )
-    samples = [(Name(name), plan.samples[name]) for name in plan.scores]
-    blocks: list[Block] = [*warning_blocks({}, plan.warnings)]
-    drawn = "Samples of each model in the simulated runs"
-    blocks.append(Table(("Model", "Samples, median"), samples, drawn))
-    blocks.append(score_plot(plan.scores, metric=plan.metric, level=plan.confidence))
-    blocks.append(Notes(items=plan.assumptions, title="What this assumes"))
+    figure = score_plot(plan.scores, metric=plan.metric, level=plan.confidence)
+    blocks = with_assumptions(plan, pilot_table(plan), figure)
     return page.add(Section("Models and their pilots", blocks))
+
+
+def pilot_table(plan: SelectionPlan) -> Table:
+    """Return the score of every pilot, and how far its model is likely to be drawn."""
+    rows = [
+        (Name(name), score.value, interval(score.low, score.high), plan.samples[name])
+        for name, score in plan.scores.items()
+    ]
+    caption = "Samples of each model in the simulated runs"
+    return Table(("Model", "Pilot", "Interval", "Samples, median"), rows, caption)
 
 
 def _target(plan: Plan) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from genbounds._text import quoted
+from genbounds._text import number, quoted, shown
 from genbounds.validation import InputError
 
 Tone = Literal["good", "bad", "open", "plain"]
@@ -75,6 +75,13 @@ class Code:
 Cell: TypeAlias = "str | int | float | bool | Name | Tag | Link | Code | None"
 
 
+def cell_text(cell: Cell) -> str:
+    """Return a cell as plain text."""
+    if isinstance(cell, Name):
+        return shown(cell.text)
+    return cell.text if isinstance(cell, (Tag, Link, Code)) else number(cell)
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """A table whose columns sort on demand.
@@ -90,6 +97,11 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     caption: str = ""
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Sequence[Cell]]) -> Table:
+        """Return the table of these `columns` by their heads."""
+        return cls(tuple(columns), list(zip(*columns.values(), strict=True)))
 
     def __post_init__(self) -> None:
         for row in self.rows:

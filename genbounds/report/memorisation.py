@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from genbounds._text import count, number, percent
 from genbounds.report._modes import missing_pictures, pictured
-from genbounds.report.blocks import Block, Examples, Notes, Table, Tag, Tone
+from genbounds.report.blocks import Block, Examples, Table, Tag, Tone
 from genbounds.report.figures._memorisation import ratio_plot
 from genbounds.report.page import Page, Section, answer_page
-from genbounds.report.pages import warning_blocks
+from genbounds.report.pages import with_assumptions
 from genbounds.report.wording import sentence
 
 if TYPE_CHECKING:
@@ -57,16 +57,8 @@ def memorisation_page(
             f"p = {number(result.pvalue, digits=2)}",
         ),
     )
-    page.add(
-        Section(
-            "Training rows against held-out rows",
-            [
-                *warning_blocks({}, result.warnings),
-                ratio_plot(result),
-                Notes(items=result.assumptions),
-            ],
-        )
-    )
+    blocks = with_assumptions(result, ratio_plot(result), title="What these numbers assume")
+    page.add(Section("Training rows against held-out rows", blocks))
     if result.suspects:
         page.add(Section("What is reproduced", _suspects(result, fake, train)))
     return page
@@ -82,13 +74,19 @@ def _suspects(result: Memorisation, fake: Pictures | None, train: Pictures | Non
         "from 0, in the order of the files.",
         *_pairs(result, fake, train),
         *missing_pictures(fake, train),
-        Table(
-            columns=("Generated row", "Training row", "Distance", "Ratio", "Generated copies"),
-            rows=[
-                (one.fake_row, one.train_row, one.distance, one.ratio, one.hits) for one in listed
-            ],
-        ),
+        suspect_table(result, SHOWN),
     ]
+
+
+def suspect_table(result: Memorisation, most: int) -> Table:
+    """Return the generated rows that are nearest to what they reproduce."""
+    return Table(
+        ("Generated row", "Training row", "Distance", "Ratio", "Copies"),
+        [
+            (suspect.fake_row, suspect.train_row, suspect.distance, suspect.ratio, suspect.hits)
+            for suspect in result.suspects[:most]
+        ],
+    )
 
 
 def _pairs(result: Memorisation, fake: Pictures | None, train: Pictures | None) -> list[Block]:

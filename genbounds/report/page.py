@@ -122,7 +122,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "cell": _cell,
         "sort_key": _sort_key,
-        "numeric": _is_number,
+        "numeric": is_number,
         "name": lambda name: display(name, limit=120),
         "code": lambda name: _cell(Code(display(name, limit=60))),
         "long": lambda cell: isinstance(cell, str) and len(cell) > 30,
@@ -175,9 +175,10 @@ def _sort_key(cell: Cell) -> str:
     return repr(float(cell))
 
 
-def _is_number(cell: Cell) -> bool:
+def is_number(cell: Cell) -> bool:
+    """Whether a cell is a number, or a text that is one."""
     if isinstance(cell, str):
-        found = FORMATTED.fullmatch(cell.removesuffix("%").rstrip())
+        found = FORMATTED.fullmatch(cell.removeprefix("<").removesuffix("%").rstrip())
         return cell == NO_VALUE or found is not None
     return cell is None or (isinstance(cell, (int, float)) and not isinstance(cell, bool))
 

@@ -31,7 +31,6 @@ from genbounds.report.figures._statements import (
 )
 from genbounds.report.page import Page, Section, answer_page
 from genbounds.report.wording import (
-    TOGETHER,
     assumption_lines,
     lead_of,
     measured_lines,
@@ -40,6 +39,7 @@ from genbounds.report.wording import (
     stop_reason,
     together_table,
     verdict_line,
+    verdict_text,
     warning_lines,
     winner_line,
 )
@@ -152,11 +152,8 @@ def score_page(
     cite = Notes(items=lines, title="Lines for a paper", folded=True)
     page.add(Section("Scores", [*doubts, figure, *basis(scores), cite]))
     if together:
-        columns, cells = together_table(together, order)
-        rows: list[tuple[Cell, ...]] = [(Name(model), *rest) for model, *rest in cells]
-        page.add(
-            Section("Precision, recall and their like", [Table(columns, rows, caption=TOGETHER)])
-        )
+        table = together_table(together, order)
+        page.add(Section("Precision, recall and their like", [table]))
     if convergence:
         growth = {name: convergence[name] for name in order if name in convergence}
         figure = convergence_plot(growth, metric=metric, lines="Model")
@@ -215,6 +212,30 @@ def warning_blocks(
     return [Notes(items=items, title="Warnings", tone=tone)] if items else []
 
 
+def with_assumptions(
+    result: Any,
+    *blocks: Block,
+    scores: Mapping[str, Score] | None = None,
+    warnings: Sequence[Diagnostic] | None = None,
+    title: str = "What this assumes",
+) -> list[Block]:
+    """Return `blocks` between the warnings of a result and what it assumes.
+
+    Parameters
+    ----------
+    result : Noted
+    *blocks
+    scores : mapping of str to Score, optional
+        Whose warnings are shown as well.
+    warnings : sequence of Diagnostic, optional
+        In place of those of the result.
+    title : str
+        Of what it assumes.
+    """
+    doubts = warning_blocks(scores or {}, result.warnings if warnings is None else warnings)
+    return [*doubts, *blocks, Notes(items=result.assumptions, title=title)]
+
+
 def basis(scores: Mapping[str, Score]) -> list[Block]:
     """Return what the intervals assume and, behind a fold, how each score was computed."""
     assumed = assumption_lines(scores)
@@ -266,26 +287,16 @@ def select_page(selection: Selection, *, warnings: Sequence[Diagnostic] = ()) ->
         ),
     )
     steps, spent = spending(selection)
-    page.add(
-        Section(
-            "Where the samples went",
-            [
-                samples_plot(selection.samples, best=selection.best),
-                spending_plot(steps, spent),
-            ],
-        )
-    )
-    blocks: list[Block] = []
+    figures = [samples_plot(selection.samples, best=selection.best), spending_plot(steps, spent)]
+    page.add(Section("Where the samples went", figures))
+    blocks = warning_blocks(selection.scores, warnings)
     if selection.scores:
-        blocks.append(
-            score_plot(selection.scores, metric=selection.metric, level=selection.confidence)
-        )
-        blocks.append(
+        blocks += [
+            score_plot(selection.scores, metric=selection.metric, level=selection.confidence),
             "The intervals of all arms, at all times of the run, hold together with probability "
-            f"{percent(selection.confidence)}."
-        )
-    blocks += set_aside(selection.set_aside)
-    blocks = [*warning_blocks(selection.scores, warnings), *blocks, *basis(selection.scores)]
+            f"{percent(selection.confidence)}.",
+        ]
+    blocks += [*set_aside(selection.set_aside), *basis(selection.scores)]
     blocks.append(Notes(items=selection.notes, title="What the answer assumes"))
     return page.add(Section("Scores at the end", blocks))
 
@@ -339,21 +350,7 @@ def audit_page(document: Mapping[str, Any], *, bounds: Mapping[str, Bound] | Non
         ("Not refuted", counts["upheld"], "in no test did they fail more often than allowed"),
         ("Vacuous", counts["vacuous"], "never violated, but the bound says nothing"),
     )
-    verdicts = Table(
-        columns=("Statement", "Verdict", "Tightness", "Form", "Cases", "Source"),
-        rows=[
-            (
-                Code(row["id"]),
-                verdict(row["verdict"]),
-                None if row["verdict"] == "refuted" else row["tightness"],
-                row["form"],
-                row["cells"],
-                _source(row["source"]),
-            )
-            for row in rows
-        ],
-        caption=f"Verdicts, seed {document['seed']}",
-    )
+    verdicts = verdict_table(rows, f"Verdicts, seed {document['seed']}")
     page.add(Section("Verdicts", [verdicts, _legend(rows)]))
     if any(row["worst"]["claimed"] > 0 for row in rows):
         page.add(Section("Promised against measured", [miss_plot(rows)]))
@@ -369,6 +366,28 @@ def audit_page(document: Mapping[str, Any], *, bounds: Mapping[str, Bound] | Non
     if details:
         page.add(Section("What was refuted, and by what", details))
     return page
+
+
+def verdict_table(rows: Sequence[Mapping[str, Any]], caption: str = "") -> Table:
+    """Return the verdicts of an audit, whose `rows` are those of its JSON."""
+    return Table(
+        ("Statement", "Verdict", "Form", "Tightness", "Cases", "Source"),
+        [
+            (
+                Code(row["id"]),
+                Tag(
+                    verdict_text(row["verdict"], row.get("refuted_from")),
+                    verdict(row["verdict"]).tone,
+                ),
+                row["form"],
+                None if row["verdict"] == "refuted" else row["tightness"],
+                row["cells"],
+                _source(row["source"]),
+            )
+            for row in rows
+        ],
+        caption,
+    )
 
 
 def statement_page(bound: Bound, row: Mapping[str, Any]) -> Page:

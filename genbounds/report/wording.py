@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from genbounds._text import interval, number, percent, short, shown
-from genbounds.estimators import PrecisionRecall, metric_names, metric_spec
+from genbounds.estimators import PrecisionRecall, metric_spec
+from genbounds.report.blocks import Name, Table
 from genbounds.results import Diagnostic, Difference, Ranking, Score
+from genbounds.validation import InputError
 
 NAMED_RIVALS = 3
 """So many models are named in a sentence; more are counted."""
@@ -16,7 +18,10 @@ NAMED_RIVALS = 3
 
 def metric_title(metric: str) -> str:
     """Title of a registered metric; any other name as it is."""
-    return metric_spec(metric).title if metric in metric_names() else metric
+    try:
+        return metric_spec(metric).title
+    except InputError:
+        return metric
 
 
 def sentence(text: str) -> str:
@@ -120,10 +125,8 @@ TOGETHER = "Read them together; in the last column 1 means as good as real data"
 """What stands above the scores of precision and its like."""
 
 
-def together_table(
-    together: Mapping[str, PrecisionRecall], order: Iterable[str]
-) -> tuple[tuple[str, ...], list[tuple[str, str, str, str]]]:
-    """Return the head and the rows of precision and its like of every model, as text.
+def together_table(together: Mapping[str, PrecisionRecall], order: Iterable[str]) -> Table:
+    """Return precision and its like of every model.
 
     Parameters
     ----------
@@ -142,8 +145,8 @@ def together_table(
             continue
         for name in found.drift:
             ratio = "" if found.calibrated is None else cell(found.calibrated[name])
-            rows.append((model, name, cell(getattr(found, name)), ratio))
-    return ("Model", "Score", "As published", "Relative to real"), rows
+            rows.append((Name(model), name, cell(getattr(found, name)), ratio))
+    return Table(("Model", "Score", "As published", "Relative to real"), rows, TOGETHER)
 
 
 def warning_lines(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,8 @@ from numpy.typing import NDArray
 
 from genbounds.features._encoder import Encoder, FunctionEncoder
 from genbounds.features._preprocessing import stack_images
-from genbounds.features.encoders._onnx_files import model_digest
 from genbounds.features.encoders._request import Request
-from genbounds.features.encoders._weights import library, versions
+from genbounds.features.encoders._weights import file_digest, library, versions
 from genbounds.files import display
 from genbounds.validation import InputError
 
@@ -67,9 +67,43 @@ def onnx_encoder(request: Request) -> Encoder:
         preprocessing=preprocessing,
         description={
             "encoder": f"onnx:{path.name}",
-            "weights": model_digest(path),
+            "weights": _digest(path),
             "preprocessing": preprocessing.describe(),
             "precision": "float32",
             "libraries": versions("onnxruntime", "pillow"),
         },
     )
+
+
+_LOCATION = re.compile(rb"\n\x08location\x12([\x80-\xff]?)([\x00-\x7f])", re.DOTALL)
+"""How a model names another file with weights: an entry of onnx.proto's ``external_data``, its key
+"location", then the length of the name, in one or two parts of seven bits, and the name."""
+
+
+def _digest(path: Path) -> str:
+    """Return the SHA-256 of a model, and of its files of weights if it has some.
+
+    Parameters
+    ----------
+    path : Path
+        A model that onnxruntime has loaded.
+
+    Raises
+    ------
+    InputError
+        If it names a file outside of its folder, or one that is not there.
+    """
+    content, names = path.read_bytes(), set()
+    for found in _LOCATION.finditer(content):
+        low, high = found.groups()
+        size = high[0] if not low else (low[0] & 127) + 128 * high[0]
+        names.add(content[found.end() : found.end() + size].decode("utf-8", "surrogateescape"))
+    folder = path.parent.resolve()
+    files = {name: (folder / name).resolve() for name in sorted(names)}
+    for name, file in files.items():
+        if not file.is_relative_to(folder) or not file.is_file():
+            raise InputError(
+                f"{display(path)}: its weights should lie in {display(name, limit=80)}, beside it: "
+                "export the model again."
+            )
+    return file_digest(path, *files.values())

@@ -5,26 +5,16 @@ from __future__ import annotations
 import gzip
 import tarfile
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from numpy.typing import NDArray
-
 from genbounds.features._encoder import Kind
 from genbounds.features.sources._images import IMAGES, decode_image, is_image
-from genbounds.features.sources._source import (
-    Item,
-    Source,
-    ending_of,
-    folder_labels,
-    folder_of,
-    readable,
-    stamp,
-)
+from genbounds.features.sources._source import Item, Source, ending_of, readable
 from genbounds.files import check_bomb, display, open_zip
 from genbounds.validation import InputError
 
@@ -39,16 +29,6 @@ class _Archive(Source):
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._names: list[str] = []
-
-    def names(self) -> Sequence[str]:
-        return self._names
-
-    def labels(self) -> dict[str, NDArray[Any]]:
-        return folder_labels([folder_of(name) for name in self._names])
-
-    def fingerprint(self) -> str:
-        return stamp(self._path)
 
     def decode(self, content: Any) -> Any:
         return decode_image(content)

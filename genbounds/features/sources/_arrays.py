@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.features._encoder import Kind
-from genbounds.features.sources._source import Item, Source, stamp
+from genbounds.features.sources._source import Item, Source
 from genbounds.files import (
     display,
     image_count,
@@ -32,9 +32,6 @@ class Stacked(Source):
         self._path = path
         self.count = image_count(path)
 
-    def fingerprint(self) -> str:
-        return stamp(self._path)
-
     def labels(self) -> dict[str, NDArray[Any]]:
         return label_arrays(self._path, self.count)
 
@@ -53,9 +50,6 @@ class Rows(Source):
     def __init__(self, path: Path) -> None:
         self._path = path
         self.count = len(read_features(path))
-
-    def fingerprint(self) -> str:
-        return stamp(self._path)
 
     def origin(self) -> Mapping[str, str]:
         known = read_metadata(self._path)

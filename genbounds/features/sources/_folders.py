@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import NDArray
-
 from genbounds.features._encoder import Kind
 from genbounds.features.sources._images import IMAGES, decode_image, is_image
-from genbounds.features.sources._source import Item, Source, folder_labels, folder_of
+from genbounds.features.sources._source import Item, Source
 from genbounds.files import display
 from genbounds.validation import InputError
 
@@ -65,12 +63,6 @@ class Files(Source):
             digest.update(os.fsencode(name))
             digest.update(f" {status.st_size} {status.st_mtime_ns}\n".encode())
         return digest.hexdigest()
-
-    def names(self) -> Sequence[str]:
-        return self._names
-
-    def labels(self) -> dict[str, NDArray[Any]]:
-        return folder_labels([folder_of(name) for name in self._names])
 
     def items(self, start: int = 0) -> Iterator[Item]:
         for name in self._names[start:]:

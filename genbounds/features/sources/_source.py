@@ -47,10 +47,12 @@ class Source(ABC):
     kind: Kind
     count: int | None = None
     inputs: tuple[Path, ...] = ()
+    _path: Path
+    _names: Sequence[str] = ()
 
-    @abstractmethod
     def fingerprint(self) -> str:
         """Return a text that changes when the content does (names, sizes, times)."""
+        return stamp(self._path)
 
     @abstractmethod
     def items(self, start: int = 0) -> Iterator[Item]:
@@ -61,15 +63,18 @@ class Source(ABC):
         return {}
 
     def labels(self) -> dict[str, NDArray[Any]]:
-        """Return labels (n,) of the items, by name; complete once all items have been read."""
-        return {}
+        """Return labels (n,) of the items, by name; complete once all items have been read.
+
+        By default the sub-folders that they lie in.
+        """
+        return folder_labels([folder_of(name) for name in self._names])
 
     def names(self) -> Sequence[str]:
         """Return what the items are called within the input; complete once all have been read.
 
         Empty where items are known by their number alone.
         """
-        return ()
+        return self._names
 
     def pick(self, numbers: Iterable[int]) -> Iterator[tuple[int, Item]]:
         """Yield the items of these `numbers`; what cannot be read is left out."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from genbounds._text import short
-from genbounds.report._canvas import COLOUR, SERIES, Canvas
+from genbounds.report._canvas import COLOUR, SERIES, Canvas, rows_axes
 from genbounds.results import Score
 
 if TYPE_CHECKING:
@@ -143,25 +144,13 @@ def band(
     axes.fill_between(places, lows, highs, where=known, color=colour, alpha=0.16, linewidth=0)
 
 
-def interval_mark(
-    canvas: Canvas,
-    row: int,
-    ends: tuple[float, float, float],
-    *,
-    role: str,
-    mark: str,
-    tip: str,
-    zero: float = -math.inf,
-) -> None:
-    """Draw value and interval in one row.
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A value with its interval, in a row of its own.
 
-    An arrow at an end: the interval goes on beyond the axis, or to 0 on a logarithmic one.
-
-    Parameters
+    Attributes
     ----------
-    canvas : Canvas
-        The limits of its axes are set.
-    row : int
+    name : str
     ends : tuple of float
         Low end, value, high end.
     role : str
@@ -170,35 +159,98 @@ def interval_mark(
         A cross has a dashed line.
     tip : str
         Shown when the pointer rests on the value.
-    zero : float
-        Where on the axis smaller numbers are drawn.
+    beside : str
+        Stands at the right end.
+    """
+
+    name: str
+    ends: tuple[float, float, float]
+    role: str
+    mark: str
+    tip: str
+    beside: str = ""
+
+
+def interval_rows(
+    width: float,
+    *,
+    rows: Sequence[Row],
+    label: str,
+    scale: Callable[[Canvas, Axes], float],
+    right: float = 22.0,
+    top: float = 8.0,
+    lines: Sequence[float] = (),
+) -> Canvas:
+    """Draw values with their intervals, the first on top.
+
+    Parameters
+    ----------
+    width : float
+    rows : sequence of Row
+    label : str
+        Of the axis.
+    scale : callable
+        Sets its limits and ticks; returns where smaller numbers are drawn.
+    right, top : float
+        Margins in pixels.
+    lines : sequence of float
+        Where dashed lines stand.
+    """
+    canvas, axes = rows_axes(width, [row.name for row in rows], right=right, top=top)
+    zero = scale(canvas, axes)
+    for place in lines:
+        axes.axvline(place, **DASHED)
+    for height, row in enumerate(rows):
+        _interval_mark(canvas, height, row, zero)
+        if row.beside:
+            beside(axes, height, canvas.text(row.beside))
+    axes.set_xlabel(label)
+    return canvas
+
+
+def linear_scale(
+    canvas: Canvas, axes: Axes, *, values: Iterable[float], margin: float = 0.04
+) -> float:
+    """Make the horizontal axis linear, with space for `values` so far as they are finite."""
+    known = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
+    low, high = min(known), max(known)
+    space = margin * (high - low) or margin * abs(high) or 1.0
+    axes.set_xlim(low - space, high + space)
+    few_ticks(axes.xaxis, 5)
+    return -math.inf
+
+
+def _interval_mark(canvas: Canvas, height: int, row: Row, zero: float) -> None:
+    """Draw value and interval in one row.
+
+    An arrow at an end: the interval goes on beyond the axis, or to 0 on a logarithmic one.
     """
     axes = canvas.figure.axes[0]
     left, right = axes.get_xlim()
     left = max(left, zero)
-    colour = COLOUR[role]
-    low, value, high = ends
+    colour = COLOUR[row.role]
+    low, value, high = row.ends
     if not (math.isnan(low) or math.isnan(high)):
         start, stop = (min(max(end, left), right) for end in (low, high))
-        style: Literal["dashed", "solid"] = "dashed" if mark == "cross" else "solid"
-        axes.hlines(row, start, stop, color=colour, linewidth=2.4, linestyles=style)
+        style: Literal["dashed", "solid"] = "dashed" if row.mark == "cross" else "solid"
+        axes.hlines(height, start, stop, color=colour, linewidth=2.4, linestyles=style)
         # Where the value stands itself at the end of the axis there is no place for an arrow.
         for beyond, place, arrow in (
             (low < left < value, left, "<"),
             (high > right > value, right, ">"),
         ):
             if beyond:
-                axes.plot(place, row, arrow, color=colour, markersize=7, clip_on=False)
-    shape = ">" if value > right else "X" if mark == "cross" else "o"
+                axes.plot(place, height, arrow, color=colour, markersize=7, clip_on=False)
+    shape = ">" if value > right else "X" if row.mark == "cross" else "o"
     (value_mark,) = axes.plot(
         min(max(value, left), right),
-        row,
+        height,
         shape,
         color=colour,
-        markerfacecolor=COLOUR["paper"] if mark == "open" and shape == "o" else colour,
-        markeredgewidth=1.6 if mark == "open" else 0.8,
-        markersize=7.5 if mark == "cross" else 6.5,
+        markerfacecolor=COLOUR["paper"] if row.mark == "open" and shape == "o" else colour,
+        markeredgewidth=1.6 if row.mark == "open" else 0.8,
+        markersize=7.5 if row.mark == "cross" else 6.5,
         clip_on=False,
         zorder=4,
     )
-    canvas.tip(value_mark, tip)
+    canvas.tip(value_mark, row.tip)

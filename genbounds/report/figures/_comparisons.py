@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 from genbounds._text import count, interval, number, percent, short, shown
-from genbounds.report._canvas import COLOUR, WIDE, Canvas, drawn, left_margin, rows_axes
+from genbounds.report._canvas import COLOUR, WIDE, Canvas, drawn, left_margin
 from genbounds.report.blocks import Figure, Name, Table, Tag
-from genbounds.report.figures._axes import DASHED, few_ticks, interval_mark
+from genbounds.report.figures._axes import Row, interval_rows, linear_scale
 from genbounds.report.wording import lead_of
 from genbounds.results import Difference, Ranking
 from genbounds.validation import InputError
@@ -140,31 +140,19 @@ def gap_plot(ranking: Ranking) -> Figure:
     leads = [lead_of(pair, log_scale=ranking.log_scale) for pair in pairs]
     none = 1.0 if ranking.log_scale else 0.0
 
-    def picture(width: float) -> Canvas:
-        canvas, axes = rows_axes(width, others, right=22)
-        ends = [end for lead in leads for end in lead if math.isfinite(end)]
-        low, high = min([none, *ends]), max([none, *ends])
-        margin = 0.04 * (high - low) or 1.0
-        axes.set_xlim(low - margin, high + margin)
-        for row, (name, pair, lead) in enumerate(zip(others, pairs, leads, strict=True)):
-            certain = pair.distinguishable
-            value, *limits = lead
-            tip = f"{shown(name)}: {number(value)} behind {interval(*limits)}"
-            interval_mark(
-                canvas,
-                row,
-                (limits[0], value, limits[1]),
-                role="muted" if certain else "accent",
-                mark="open" if certain else "filled",
-                tip=tip if certain else f"{tip}, may be as good",
-            )
-        axes.axvline(none, **DASHED)
-        few_ticks(axes.xaxis, 5)
-        axes.set_xlabel(
-            "score of the first over this one's" if ranking.log_scale else "behind the first"
-        )
-        return canvas
-
+    rows = []
+    for name, pair, (value, *limits) in zip(others, pairs, leads, strict=True):
+        tip = f"{shown(name)}: {number(value)} behind {interval(*limits)}"
+        look = ("muted", "open") if pair.distinguishable else ("accent", "filled")
+        doubt = "" if pair.distinguishable else ", may be as good"
+        rows.append(Row(name, (limits[0], value, limits[1]), *look, tip + doubt))
+    picture = partial(
+        interval_rows,
+        rows=rows,
+        label="score of the first over this one's" if ranking.log_scale else "behind the first",
+        scale=partial(linear_scale, values=[none, *(end for lead in leads for end in lead)]),
+        lines=[none],
+    )
     open_ones = sum(not pair.distinguishable for pair in pairs)
     what = (
         f"The score of {shown(first)} as a multiple of each other model's."

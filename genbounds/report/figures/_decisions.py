@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from genbounds._text import interval, number, percent, short, shown
-from genbounds.report._canvas import COLOUR, WIDE, Canvas, drawn, rows_axes
-from genbounds.report.blocks import Figure, Name, Table, Tag, Tone
+from genbounds.report._canvas import COLOUR, WIDE, Canvas, drawn
+from genbounds.report.blocks import Cell, Figure, Name, Table, Tag, Tone
 from genbounds.report.figures._axes import (
     DASHED,
+    Row,
     few_ticks,
-    interval_mark,
+    interval_rows,
+    linear_scale,
     log_axis,
     log_ticks,
 )
 from genbounds.report.wording import metric_title
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from genbounds.decisions import Plan, Verdict
 
 DECISION_TONES: dict[str, Tone] = {"pass": "good", "fail": "bad", "inconclusive": "open"}
@@ -42,32 +46,22 @@ def gate_plot(verdict: Verdict) -> Figure:
     limits = interval(verdict.low, verdict.high)
     places = [verdict.margin, *([-verdict.margin] if verdict.equivalence else [])]
 
-    def picture(width: float) -> Canvas:
-        canvas, axes = rows_axes(width, [verdict.candidate], right=22)
-        known = [0.0, *places, *(end for end in ends if math.isfinite(end))]
-        margin = 0.08 * (max(known) - min(known)) or 1.0
-        left, right = min(known) - margin, max(known) + margin
-        axes.set_xlim(left, right)
-        shade: dict[str, Any] = {"color": COLOUR["bad"], "alpha": 0.12, "linewidth": 0}
-        axes.axvspan(verdict.margin, right, **shade)
-        if verdict.equivalence:
-            axes.axvspan(left, -verdict.margin, **shade)
-        for place in places:
-            axes.axvline(place, **DASHED)
-        interval_mark(
-            canvas,
-            0,
-            ends,
-            role=role,
-            mark="filled" if verdict.reliable else "cross",
-            tip=f"worse by {number(verdict.worse_by)} {limits}",
-        )
-        few_ticks(axes.xaxis, 5)
-        axes.set_xlabel(
-            "worse by" if canvas.narrow else f"{metric_title(verdict.metric)}: worse by"
-        )
-        return canvas
+    def scale(canvas: Canvas, axes: Axes) -> float:
+        zero = linear_scale(canvas, axes, values=[0.0, *places, *ends], margin=0.08)
+        left, right = axes.get_xlim()
+        for start, stop in [(verdict.margin, right), (left, -verdict.margin)][: len(places)]:
+            axes.axvspan(start, stop, color=COLOUR["bad"], alpha=0.12, linewidth=0)
+        return zero
 
+    mark = "filled" if verdict.reliable else "cross"
+    tip = f"worse by {number(verdict.worse_by)} {limits}"
+    picture = partial(
+        interval_rows,
+        rows=[Row(verdict.candidate, ends, role, mark, tip)],
+        label=f"{metric_title(verdict.metric)}: worse by",
+        scale=scale,
+        lines=places,
+    )
     within = "within the unshaded part" if verdict.equivalence else "before the shaded part"
     return drawn(
         picture,
@@ -122,7 +116,6 @@ def plan_plot(plan: Plan) -> Figure:
         floor=floor,
     )
     what = _measured(plan) if plan.gap is None else f"a difference of {short(plan.gap)}"
-    rows = [(n, width, *([] if power is None else [power])) for n, width, power in plan.rows()]
     return drawn(
         picture,
         alt=f"Predicted {'power' if of_power else 'half-width'} against n. {plan}.",
@@ -132,8 +125,17 @@ def plan_plot(plan: Plan) -> Figure:
             f"{' of each model' if plan.two_models else ''}. Dashed: the target."
             + ("" if floor is None else " Dotted: what no number of generated samples gets below.")
         ),
-        table=Table(("n", "Half-width", *["Power"] * of_power), rows),
+        table=width_table(plan),
     )
+
+
+def width_table(plan: Plan) -> Table:
+    """Return the predicted half-width, and power, of some numbers of samples."""
+    rows: list[tuple[Cell, ...]] = [
+        (n, width, *([] if power is None else [percent(round(power, 3))]))
+        for n, width, power in plan.rows()
+    ]
+    return Table(("n", "Half-width", *["Power"] * (plan.powers is not None)), rows)
 
 
 def reference_plot(plan: Plan) -> Figure | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from genbounds._text import count, interval, number, percent, shown
-from genbounds.report._canvas import Canvas, drawn, rows_axes
+from genbounds.report._canvas import Canvas, drawn
 from genbounds.report.blocks import Cell, Figure, Name, Table, Tag, Tone
-from genbounds.report.figures._axes import beside, few_ticks, interval_mark, log_ticks
+from genbounds.report.figures._axes import Row, beside, interval_rows, linear_scale, log_ticks
 from genbounds.report.wording import mark, metric_title
 from genbounds.results import Ranking, Score
 from genbounds.validation import InputError
@@ -78,31 +79,25 @@ def _scores(
     right = 22 + max(40.0, 7.5 * widest) if letters else 22.0
     cut: list[bool] = []
 
-    def picture(width: float) -> Canvas:
-        canvas, axes = rows_axes(width, names, right=right, top=24.0 if letters else 8.0)
+    def scale(canvas: Canvas, axes: Axes) -> float:
         zero = _value_scale(canvas, axes, list(scored.values()))
         start, stop = axes.get_xlim()
         start = max(start, zero)
         cut.extend(s.low < start < s.value or s.high > stop for s in scored.values())
-        for row, (name, score) in enumerate(scored.items()):
-            shape = "filled" if name in filled else "open"
-            tip = f"{shown(name)}: {number(score.value)} {interval(score.low, score.high)}"
-            interval_mark(
-                canvas,
-                row,
-                (score.low, score.value, score.high),
-                role="bad" if not score.reliable else "accent" if name in filled else "muted",
-                mark=shape if score.reliable else "cross",
-                tip=tip if score.reliable else f"{tip}, unreliable",
-                zero=zero,
-            )
-            if letters:
-                beside(axes, row, letters[name])
         if letters:
             beside(axes, 1.0, "Group", xycoords="axes fraction", xytext=(8, 6), va="baseline")
-        axes.set_xlabel(title)
-        return canvas
+        return zero
 
+    rows = []
+    for name, score in scored.items():
+        look = ("accent", "filled") if name in filled else ("muted", "open")
+        tip = f"{shown(name)}: {number(score.value)} {interval(score.low, score.high)}"
+        if not score.reliable:
+            look, tip = ("bad", "cross"), f"{tip}, unreliable"
+        ends = score.low, score.value, score.high
+        rows.append(Row(name, ends, *look, tip, letters.get(name, "")))
+    top = 24.0 if letters else 8.0
+    picture = partial(interval_rows, rows=rows, label=title, scale=scale, right=right, top=top)
     first = scored[names[0]]
     crosses = any(not score.reliable for score in scored.values())
     alt = (
@@ -134,7 +129,7 @@ def _table(scored: Mapping[str, Score], letters: Mapping[str, str]) -> Table:
     if any(score.warnings for score in scores):
         marks = map(mark, scores)
         columns["Warnings"] = [Tag(text, tones[text]) if text else "" for text in marks]
-    return Table(columns=tuple(columns), rows=list(zip(*columns.values(), strict=True)))
+    return Table.of(columns)
 
 
 def _value_scale(canvas: Canvas, axes: Axes, scores: Sequence[Score]) -> float:
@@ -149,12 +144,8 @@ def _value_scale(canvas: Canvas, axes: Axes, scores: Sequence[Score]) -> float:
         size for score in scores if math.isfinite(size := score.value or score.high) and size > 0.0
     ]
     if min(values, default=-1.0) < 0.0 or not sizes or max(sizes) < 20.0 * min(sizes):
-        few_ticks(axes.xaxis, 5)
-        ends = [end for s in scores for end in (s.low, s.high) if math.isfinite(end)]
-        low, high = min([*values, *ends], default=0.0), max([*values, *ends], default=1.0)
-        margin = 0.04 * (high - low) or 0.04 * abs(high) or 1.0
-        axes.set_xlim(low - margin, high + margin)
-        return -math.inf
+        ends = (end for score in scores for end in (score.value, score.low, score.high))
+        return linear_scale(canvas, axes, values=ends)
     floor = min(sizes) / 3.0
     tops = [score.high for score in scores if math.isfinite(score.high)]
     top = max(sizes + tops)

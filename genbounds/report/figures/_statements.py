@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from genbounds._text import count, interval, number, percent, short, shown
-from genbounds.report._canvas import COLOUR, WIDE, Canvas, drawn, rows_axes
+from genbounds.report._canvas import COLOUR, WIDE, Canvas, drawn
 from genbounds.report.blocks import Cell, Figure, Table, Tag, Tone
 from genbounds.report.figures._axes import (
     DASHED,
-    beside,
-    few_ticks,
-    interval_mark,
+    Row,
+    interval_rows,
+    linear_scale,
     log_axis,
     log_ticks,
 )
@@ -21,10 +23,8 @@ from genbounds.report.wording import verdict_word
 from genbounds.validation import InputError
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-VERDICT_MARKS = {"upheld": "open", "refuted": "filled", "vacuous": "open"}
 VERDICT_TONES: dict[str, Tone] = {"upheld": "good", "refuted": "bad", "vacuous": "open"}
 MISS_RATIOS = (1e-3, 1e3)
 
@@ -67,23 +67,22 @@ def coverage_plot(points: Sequence[CoveragePoint]) -> Figure:
     labels = [f"{point.label}, n = {point.n}" for point in points]
     off = [point for point in points if not point.low <= point.nominal <= point.high]
 
-    def picture(width: float) -> Canvas:
-        canvas, axes = rows_axes(width, labels, right=16)
-        for nominal in sorted({point.nominal for point in points}):
-            axes.axvline(nominal, **DASHED)
-        for row, (point, name) in enumerate(zip(points, labels, strict=True)):
-            mark = _coverage_mark(axes, row, point)
-            canvas.tip(
-                mark,
-                f"{shown(name)}: {percent(round(point.measured, 4))} of "
-                f"{count(point.replications, 'interval')}",
-            )
-        ends = [end for p in points for end in (p.low, p.high, p.nominal)]
-        axes.set_xlim(min(ends) - 0.01, min(1.005, max(ends) + 0.01))
-        few_ticks(axes.xaxis, 4 if canvas.narrow else 7)
-        axes.set_xlabel("measured coverage")
-        return canvas
-
+    rows = []
+    for point, name in zip(points, labels, strict=True):
+        look = ("bad", "open") if point in off else ("accent", "filled")
+        tip = (
+            f"{shown(name)}: {percent(round(point.measured, 4))} of "
+            f"{count(point.replications, 'interval')}"
+        )
+        rows.append(Row(name, (point.low, point.measured, point.high), *look, tip))
+    ends = [end for p in points for end in (p.low, p.high, p.nominal)]
+    picture = partial(
+        interval_rows,
+        rows=rows,
+        label="measured coverage",
+        scale=partial(linear_scale, values=ends),
+        lines=sorted({point.nominal for point in points}),
+    )
     return drawn(
         picture,
         alt=(
@@ -104,16 +103,6 @@ def coverage_plot(points: Sequence[CoveragePoint]) -> Figure:
     )
 
 
-def _coverage_mark(axes: Axes, row: int, point: CoveragePoint) -> Artist:
-    """Draw one measured coverage with its interval; open where it is not what was promised."""
-    covered = point.low <= point.nominal <= point.high
-    colour = COLOUR["accent" if covered else "bad"]
-    axes.hlines(row, point.low, point.high, color=colour, linewidth=2)
-    fill = colour if covered else COLOUR["paper"]
-    style: dict[str, Any] = {"color": colour, "markerfacecolor": fill, "markersize": 6}
-    return axes.plot(point.measured, row, "o", **style)[0]
-
-
 def miss_plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
     """Show how often each statement failed at its worst cell, relative to what it allows.
 
@@ -126,32 +115,23 @@ def miss_plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
     measured = [row for row in rows if row["worst"]["claimed"] > 0.0]
     if not measured:
         raise InputError("`rows` must hold at least one statement that allows some misses.")
-    names = [row["id"] for row in measured]
 
-    def picture(width: float) -> Canvas:
-        canvas, axes = rows_axes(width, names, right=22)
+    def scale(canvas: Canvas, axes: Axes) -> float:
         log_axis(canvas, axes, MISS_RATIOS)
         log_ticks(canvas, axes, zero=MISS_RATIOS[0])
-        axes.axvline(1.0, **DASHED)
-        for index, row in enumerate(measured):
-            worst = row["worst"]
-            low, value, high = (
-                worst[key] / worst["claimed"] for key in ("miss_low", "miss", "miss_high")
-            )
-            interval_mark(
-                canvas,
-                index,
-                (low, value, high),
-                role=_role(row["verdict"]),
-                mark=VERDICT_MARKS.get(row["verdict"], "open"),
-                tip=f"{row['id']}: {number(worst['miss'])} "
-                f"{interval(worst['miss_low'], worst['miss_high'])}, "
-                f"allowed {short(worst['claimed'])}",
-                zero=MISS_RATIOS[0],
-            )
-        axes.set_xlabel("failures per allowed failure")
-        return canvas
+        return MISS_RATIOS[0]
 
+    drawn_rows = []
+    for row in measured:
+        worst, claimed = row["worst"], row["worst"]["claimed"]
+        tip = (
+            f"{row['id']}: {number(worst['miss'])} "
+            f"{interval(worst['miss_low'], worst['miss_high'])}, allowed {short(claimed)}"
+        )
+        ends = worst["miss_low"] / claimed, worst["miss"] / claimed, worst["miss_high"] / claimed
+        drawn_rows.append(Row(row["id"], ends, *_look(row["verdict"]), tip))
+    label = "failures per allowed failure"
+    picture = partial(interval_rows, rows=drawn_rows, label=label, scale=scale, lines=[1.0])
     refuted = [row["id"] for row in measured if row["verdict"] == "refuted"]
     return drawn(
         picture,
@@ -194,7 +174,7 @@ def claim_plot(row: Mapping[str, Any]) -> Figure:
     claims = [cell["claimed"] for cell in cells]
     # Far below every claim a rate is as good as none.
     floor = min(claims) * 1e-3
-    colour = COLOUR[_role(row["verdict"])]
+    colour = COLOUR[_look(row["verdict"])[0]]
 
     def picture(width: float) -> Canvas:
         canvas = Canvas(width, 320 if width == WIDE else 270)
@@ -256,26 +236,19 @@ def tightness_plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
         raise InputError("`rows` must hold at least one statement with a tightness.")
     known.sort(key=lambda row: row["tightness"])
 
-    def picture(width: float) -> Canvas:
-        names = [row["id"] for row in known]
-        canvas, axes = rows_axes(width, names, right=58)
+    def scale(canvas: Canvas, axes: Axes) -> float:
         log_axis(canvas, axes, [1.0, *(row["tightness"] for row in known)])
-        axes.axvline(1.0, **DASHED)
-        for row, entry in enumerate(known):
-            width, result = entry["tightness"], entry["verdict"]
-            text = f"{number(width, digits=3)}×"
-            interval_mark(
-                canvas,
-                row,
-                (1.0, width, width),
-                role=_role(result),
-                mark=VERDICT_MARKS.get(result, "open"),
-                tip=f"{entry['id']}: {text}",
-            )
-            beside(axes, row, canvas.text(text))
-        axes.set_xlabel("width over the smallest one that would hold")
-        return canvas
+        return -math.inf
 
+    drawn_rows = []
+    for row in known:
+        times, text = row["tightness"], f"{number(row['tightness'], digits=3)}×"
+        look, tip = _look(row["verdict"]), f"{row['id']}: {text}"
+        drawn_rows.append(Row(row["id"], (1.0, times, times), *look, tip, text))
+    label = "width over the smallest one that would hold"
+    picture = partial(
+        interval_rows, rows=drawn_rows, label=label, scale=scale, right=58.0, lines=[1.0]
+    )
     return drawn(
         picture,
         alt=(
@@ -299,7 +272,6 @@ def verdict(text: str) -> Tag:
     return Tag(verdict_word(text), VERDICT_TONES.get(text, "plain"))
 
 
-def _role(word: str) -> str:
-    """Return the colour of a verdict."""
-    tone = VERDICT_TONES.get(word)
-    return "muted" if tone is None else str(tone)
+def _look(word: str) -> tuple[str, str]:
+    """Return colour and mark of a verdict."""
+    return VERDICT_TONES.get(word, "muted"), "filled" if word == "refuted" else "open"
