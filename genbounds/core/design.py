@@ -34,11 +34,8 @@ DOMINANT_SHARE = 0.4
 """Of the weight, from which on one unit makes the value of a distance lean: its bias is half of a
 standard error there, nine tenths at a share of 0.74 (FD, d = 4, beside fourteen groups of 10).
 
-No smaller limit tells what covers. One group with 15 to 30 % of the rows, beside 11 equal ones:
-94 % of 398 intervals of FD; beside 19: 92 % of 382; beside 39: 87 % of 379, nearly all misses below
-the truth. With 30 to 40 %: 91 to 95 %. KID: 89 to 91 % and 91 to 93 %. Normal rows in 8 dimensions
-with 40 % of the variance common, as those of ``experiments.accuracy.unequal_groups``, 16 a group
-(KID: 8)."""
+No smaller limit tells what covers: one group with 15 to 30 % of the rows needs none beside 11 equal
+ones and would need one beside 39."""
 
 LEAST_LEFT = 0.2
 """Of 1 - 2 m of a unit with the share m: beyond 0.4 its own products say too little."""
