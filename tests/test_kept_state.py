@@ -53,14 +53,16 @@ METRICS = {
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_a_monitor_goes_on_after_a_pickle(metric):
-    real = RNG.normal(size=(300, 3))
-    looks = [scale * RNG.normal(size=(300, 3)) for scale in (2.0, 1.2, 1.0, 40.0)]
+    rng = np.random.default_rng(1)
+    real = rng.normal(size=(300, 3))
+    looks = [scale * rng.normal(size=(300, 3)) for scale in (2.0, 1.2, 1.0, 40.0)]
     asked = {"looks": 4, "metric": metric, "options": METRICS[metric]}
     whole, parted = gb.Monitor(real, **asked), gb.Monitor(real, **asked)
     for step, x in enumerate(looks):
         parted = pickle.loads(pickle.dumps(parted))  # noqa: S301 - our own bytes
-        assert parted.update(step, x) == whole.update(step, x)
-    assert parted.track() == whole.track()
+        # As written: an end of an interval that is not known equals no other.
+        assert repr(parted.update(step, x)) == repr(whole.update(step, x))
+    assert repr(parted.track()) == repr(whole.track())
 
 
 def test_a_monitor_of_means_goes_on_after_a_pickle():
