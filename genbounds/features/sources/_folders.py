@@ -25,7 +25,7 @@ class Files(Source):
         self._folder = folder
         self._names = sorted(self._walk(folder, "", set()))
         if not self._names:
-            found = f"has no {self.what}" if any(os.scandir(folder)) else "is empty"
+            found = f"has no {self.what}" if os.listdir(folder) else "is empty"
             raise InputError(f"{display(folder)}: {found}: check the path.")
         self.count = len(self._names)
 
