@@ -461,9 +461,8 @@ def open_encoder(
     With `out` they stay in its folder ``features``, and the next run uses them; else they lie in a
     scratch folder until the run ends. What lies at `paths`, or does not, is seen before.
     """
-    if wanted.encoder is not None:
-        for path in filter(None, paths):
-            _check_there(path)
+    for path in filter(None, paths if wanted.encoder is not None else ()):
+        _check_there(path)
     encoder = chosen_encoder(wanted)
     if encoder is None:
         yield None
