@@ -160,6 +160,7 @@ def command(
                 name: _built(kinds[name], name, given)
                 for name in inspect.signature(function).parameters
             }
+            # Not by the names of its options: `--out` of `features` is a file.
             output: Output = asked["output"] if "output" in asked else asked["judging"].output
             with interruptible(advice):
                 refuse_others(output.out, run.__name__)
@@ -211,18 +212,27 @@ def _options_of(parameter: inspect.Parameter) -> Iterator[tuple[str, Any, Any]]:
     if not is_dataclass(parameter.annotation):
         yield parameter.name, parameter.annotation, parameter.default
         return
-    types = get_type_hints(parameter.annotation)
-    for each in fields(parameter.annotation):
-        # A field without a declaration is no option of this command, but may be a group.
+    for name, annotation, declared in _members(parameter.annotation):
+        yield from _options_of(
+            parameter.replace(name=name, annotation=annotation, default=declared)
+        )
+
+
+def _members(group: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield name, type and declaration of the options and groups in a group of options.
+
+    A field without a declaration is no option of the command.
+    """
+    types = get_type_hints(group)
+    for each in fields(group):
         if each.metadata or is_dataclass(types[each.name]):
-            member = parameter.replace(name=each.name, annotation=types[each.name], default=each)
-            yield from _options_of(member)
+            yield each.name, types[each.name], each
 
 
 def _built(kind: Any, name: str, given: Mapping[str, Any]) -> Any:
     """Return the option of that name, or the group that such a parameter stands for."""
     if not is_dataclass(kind):
         return given[name]
-    types = get_type_hints(kind)
-    members = [each for each in fields(kind) if each.metadata or is_dataclass(types[each.name])]
-    return kind(**{each.name: _built(types[each.name], each.name, given) for each in members})  # type: ignore[operator]
+    return kind(  # type: ignore[operator]
+        **{member: _built(each, member, given) for member, each, _ in _members(kind)}
+    )

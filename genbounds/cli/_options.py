@@ -166,7 +166,6 @@ class Folder(Output):
     out: Path | None = option(
         "DIR", "Folder for results.json and the page report.html.", callback=_writable
     )
-    as_json: bool = flag("Print one JSON document and nothing else.", name="--json")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,6 +108,7 @@ class FrechetPair:
         self.rank = min(side.mean.size if side.n is None else side.n - 1 for side in self.samples)
         self.common = shared_units(fake.design, real.design)
         self._hessians: dict[np.dtype[Any], RootHessian] = {}
+        self._forms: dict[int, FrechetForm] = {}
 
     # Roots and directions -------------------------------------------------------------------------
 
@@ -227,15 +228,17 @@ class FrechetPair:
         The influence is taken along `transport_roots`: the fitted transport map errs on average by
         O(d/n).
         """
-        side, other = self.samples[k], self.samples[1 - k]
-        roots, *projections = self.directions
-        return FrechetForm(
-            side,
-            gap=-self.gap if k else self.gap,
-            hessian=self._hessian(side),
-            transport=transport_roots(roots, side.effective, other.effective),
-            projection=projections[k],
-        )
+        if k not in self._forms:
+            side, other = self.samples[k], self.samples[1 - k]
+            roots, *projections = self.directions
+            self._forms[k] = FrechetForm(
+                side,
+                gap=-self.gap if k else self.gap,
+                hessian=self._hessian(side),
+                transport=transport_roots(roots, side.effective, other.effective),
+                projection=projections[k],
+            )
+        return self._forms[k]
 
     def _hessian(self, *samples: FrechetSample) -> RootHessian:
         """H in the precision in which products of these rows with directions are formed."""
