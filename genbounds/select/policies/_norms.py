@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,9 @@ import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds.validation import Float
+
+PANEL = 256
+"""Rows of the covariance that are held at a time."""
 
 DENSE = 64
 """Up to this dimension the operator norm comes from all eigenvalues."""
@@ -53,17 +57,29 @@ class Norms:
             )
         variances = np.einsum("ij,ij->j", centred, centred) / n
         factor = threshold * math.sqrt(2.0 * math.log(d) / n)
-        trace, squares = float(variances.sum()), float(variances @ variances)
+        spread = np.sqrt(variances)
+        entries = None
         if factor < 1.0:
-            entries = _covariances_above(rows, variances, factor)
-            if entries.nnz:
-                return cls(
-                    trace=trace,
-                    trace_of_square=squares + float(entries.data @ entries.data),
-                    operator=_largest_eigenvalue(variances, entries),
-                )
-        # No entry is left, if factor >= 1 by Cauchy and Schwarz.
-        return cls(trace=trace, trace_of_square=squares, operator=float(variances.max()))
+            # Products in single precision where features come in it: a bonus needs no more.
+            single = rows.dtype.itemsize <= 4
+            scaled = np.empty(rows.shape, dtype=np.float32 if single else np.float64)
+            divisor = np.where(spread > 0.0, spread, 1.0)
+            np.divide(centred, divisor, out=scaled, casting="same_kind")
+            entries = _correlations_above(scaled, factor)
+            i, j = entries.coords
+            entries.data *= spread[i] * spread[j]
+        squares = float(variances @ variances)
+        if entries is None or entries.nnz == 0:  # by Cauchy and Schwarz, if factor >= 1
+            return cls(
+                trace=float(variances.sum()),
+                trace_of_square=squares,
+                operator=float(variances.max()),
+            )
+        return cls(
+            trace=float(variances.sum()),
+            trace_of_square=squares + 2.0 * float(entries.data @ entries.data),
+            operator=_largest_eigenvalue(variances, entries),
+        )
 
     @classmethod
     def without_data(cls, d: int) -> Norms:
@@ -98,12 +114,13 @@ class EntryNorms:
         """Norms of the sample covariance (divisor n) as it is."""
         centred = _centred(rows)
         norms = Norms.of_sample(rows)
-        cov = centred.T @ centred / len(rows)
+        variances = np.einsum("ij,ij->j", centred, centred) / rows.shape[0]
+        absolute = sum(float(np.abs(panel).sum()) for _, panel in _upper_panels(centred))
         return cls(
             trace=norms.trace,
             operator=norms.operator,
-            absolute_sum=float(np.abs(cov).sum()),
-            max_variance=float(cov.diagonal().max()),
+            absolute_sum=float(variances.sum()) + 2.0 * absolute,
+            max_variance=float(variances.max()),
             mean_deviation=_mean_norm(centred),
         )
 
@@ -137,16 +154,21 @@ class EntryNorms:
         n = rows.shape[0]
         centred = _centred(rows)
         variances = np.einsum("ij,ij->j", centred, centred) / n
+        kept = np.where(variances >= cut, variances, 0.0)
+        absolute, product = float(kept.sum()), float(kept @ np.diagonal(reference_cov))
         # By Cauchy and Schwarz no other column has an entry that is large enough.
         able = np.flatnonzero(variances * variances.max() >= cut**2)
-        columns = centred[:, able]
-        entries = columns.T @ columns / n
-        entries[entries < cut] = 0.0
+        for start, panel in _upper_panels(centred[:, able]):
+            panel[panel < cut] = 0.0
+            absolute += 2.0 * float(panel.sum())
+            stop = start + panel.shape[0]
+            target = reference_cov[np.ix_(able[start:stop], able[start:])]
+            product += 2.0 * float((panel * target).sum())
         max_variance = float(variances.max()) * n / (n - 1)
         return cls(
-            trace=trace_factor * float(np.vdot(entries, reference_cov[np.ix_(able, able)])),
+            trace=trace_factor * product,
             operator=max_variance + operator_slack * math.sqrt(math.log(1.0 / delta) / n),
-            absolute_sum=float(entries.sum()),
+            absolute_sum=absolute,
             max_variance=max_variance,
             mean_deviation=_mean_norm(centred),
         )
@@ -161,23 +183,37 @@ def _mean_norm(centred: Float) -> float:
     return float(np.sqrt(np.einsum("ij,ij->i", centred, centred)).mean())
 
 
-def _covariances_above(rows: NDArray[Any], variances: Float, least: float) -> Any:
-    """Sparse covariances whose correlation is at least `least` in size, without variances."""
-    spread = np.sqrt(variances)
-    # Products in single precision where features come in it: a bonus needs no more.
-    scaled = _centred(rows) / np.where(spread > 0.0, spread, 1.0)
-    scaled = scaled.astype(np.float32 if rows.dtype.itemsize <= 4 else np.float64, copy=False)
-    correlations = scaled.T @ scaled
-    np.fill_diagonal(correlations, 0.0)
-    i, j = np.divmod(np.flatnonzero(np.abs(correlations) >= least * len(rows)), len(spread))
-    values = correlations[i, j] / len(rows) * spread[i] * spread[j]
-    return scipy.sparse.coo_array((values, (i, j)), shape=correlations.shape)
+def _upper_panels(
+    centred: NDArray[np.floating[Any]],
+) -> Iterator[tuple[int, NDArray[np.floating[Any]]]]:
+    """Covariance entries above the diagonal: (first row, panel of its rows from that column on)."""
+    n, d = centred.shape
+    for start in range(0, d, PANEL):
+        stop = min(start + PANEL, d)
+        size = stop - start
+        panel = np.empty((size, d - start), dtype=centred.dtype)
+        columns = centred[:, start:stop]
+        panel[:, :size] = np.triu(columns.T @ columns, 1)
+        np.matmul(columns.T, centred[:, stop:], out=panel[:, size:])
+        panel /= n
+        yield start, panel
+
+
+def _correlations_above(scaled: NDArray[np.floating[Any]], least: float) -> Any:
+    """Upper off-diagonal entries of at least `least`, sparse; columns have variance 1."""
+    d = scaled.shape[1]
+    found: list[tuple[NDArray[np.intp], NDArray[np.intp], Float]] = []
+    for start, panel in _upper_panels(scaled):
+        i, j = np.divmod(np.flatnonzero(np.abs(panel) >= least), panel.shape[1])
+        found.append((i + start, j + start, panel[i, j].astype(np.float64)))
+    rows, columns, values = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return scipy.sparse.coo_array((values, (rows, columns)), shape=(d, d))
 
 
 def _largest_eigenvalue(variances: Float, entries: Any) -> float:
-    """Largest eigenvalue of the symmetric matrix with this diagonal and these other entries."""
+    """Largest eigenvalue of the symmetric matrix with this diagonal and upper part."""
     d = variances.size
-    matrix = entries + scipy.sparse.diags_array(variances)
+    matrix = entries + entries.T + scipy.sparse.diags_array(variances)
     if d > DENSE:
         start = np.sqrt(variances) + 1e-3 * math.sqrt(float(variances.max()))
         try:
