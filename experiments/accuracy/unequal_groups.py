@@ -28,6 +28,7 @@ SIZES: dict[str, Sizes] = {
     "equal": lambda rng, g: np.ones(g),
     "log-normal, sd 1.2": lambda rng, g: np.exp(1.2 * rng.standard_normal(g)),
     "Zipf": lambda rng, g: 1.0 / np.arange(1.0, g + 1.0),
+    "one of a fifth": lambda rng, g: np.append(np.ones(g - 1), (g - 1) / 4.0),
 }
 TRUTH = 2 * (0.6**2 + 0.3**2)
 """Fréchet distance of two features of means 0.6 and deviations 1.3 to the standard normal."""

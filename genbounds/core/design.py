@@ -32,10 +32,7 @@ Index = NDArray[np.intp]
 
 DOMINANT_SHARE = 0.4
 """Of the weight, from which on one unit makes the value of a distance lean: its bias is half of a
-standard error there, nine tenths at a share of 0.74 (FD, d = 4, beside fourteen groups of 10).
-
-No smaller limit tells what covers: one group with 15 to 30 % of the rows needs none beside 11 equal
-ones and would need one beside 39."""
+standard error there, nine tenths at a share of 0.74 (FD, d = 4, beside fourteen groups of 10)."""
 
 LEAST_LEFT = 0.2
 """Of 1 - 2 m of a unit with the share m: beyond 0.4 its own products say too little."""

@@ -51,6 +51,14 @@ def test_bands_hold_together(run):
     assert run.looks[0].band == (run.scores[100].low, run.scores[100].high)
 
 
+def test_no_checkpoint_is_advised_by_an_unreliable_score(run):
+    assert run.advice.startswith(f"Keep step {run.best}. Corrected for having been chosen")
+    few = gb.track(samples([2.0, 1.5, 1.2], n=6), REAL)
+    assert not few.kept.score.reliable
+    assert few.advice == ""
+    assert "Keep step" not in repr(few)
+
+
 @pytest.mark.parametrize("where", ["_loss_gap", "_gain", "_band", "_best"])
 def test_a_monitor_that_is_interrupted_goes_on_as_if_it_had_not_been(run, monkeypatch, where):
     """Ctrl-C in a notebook, at any place of a look; then the same look again."""

@@ -715,7 +715,7 @@ def test_standard_errors_of_captions_in_both_samples(name):
 def test_generated_from_the_classes_of_the_reference():
     """H0: 93 % or more of 300 are covered by strata on both sides (false alarm 1e-6).
 
-    Untold, the value is 1.5 standard deviations too low, where the mean of 300 has 0.06: power 1.
+    Untold, the value is 1.7 standard deviations too low, where the mean of 300 has 0.06: power 1.
     """
     k, d, n, runs = 10, 8, 400, 300
     law = np.random.default_rng(99)
