@@ -291,6 +291,7 @@ def _encoded(path: Path, name: str, encoder: FolderEncoder | None) -> Path:
     if encoder is None and path.is_dir() and path.suffix.lower() in FORMATS:
         raise InputError(f"{display(path)}: is a folder: give the file inside it.")
     if encoder is None:
+        _check_there(path)
         kind = media_kind(path) or "something to encode"
         raise InputError(f"{display(path)} is {kind}: {which_encoder(kind)}.")
     return encoder.features(path, name)

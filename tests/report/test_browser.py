@@ -433,7 +433,8 @@ def test_a_phone_shows_the_score_and_says_that_there_is_more(folder, visit):
     verdict = table.locator("td:nth-child(2)").first.bounding_box()
     assert verdict["x"] + verdict["width"] <= 400
     hint = "el => getComputedStyle(el, '::before').content"
-    page.wait_for_function("document.querySelector('main .scroll').classList.contains('wider')")
+    # Not `wait_for_function`: it evaluates a text, which the page's own rules refuse.
+    page.locator("main .scroll.wider").first.wait_for()
     assert "columns" in table.evaluate(hint)
     wide, _ = visit(f"file://{folder}/audit.html", width=1400)
     assert wide.locator("main .scroll").first.evaluate(hint) == "none"
