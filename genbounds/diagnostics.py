@@ -4,54 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 from genbounds._json import AsJson
 from genbounds._text import shown
 
 Severity = Literal["unreliable", "caution"]
-
-Code = Literal[
-    "few-samples",
-    "misfit",
-    "heavy-tails",
-    "duplicates",
-    "near-duplicates",
-    "leak",
-    "same-rows",
-    "dependent-rows",
-    "unrelated-labels",
-    "shared-seeds",
-    "few-seeds",
-    "class-shares",
-    "balanced-classes",
-    "reference-size-unknown",
-    "random-weights",
-    "extreme-scale",
-    "encoder-mismatch",
-    "part-of-sample",
-    "moments-only",
-    "bias-left",
-    "out-of-range",
-    "no-variation",
-    "depends-on-n",
-    "low-rank",
-    "near-tie",
-    "implausible-input",
-    "copies",
-    "split",
-    "hubs",
-    "threshold",
-    "not-smooth",
-    "subset-spread",
-    "ties",
-    "unlike-pictures",
-    "pixels-lost",
-    "thumbnails",
-]
-"""Every code of a `Diagnostic`."""
-
-CODES: tuple[str, ...] = get_args(Code)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +28,7 @@ class Diagnostic(AsJson):
         What to do about it; may be empty.
     """
 
-    code: Code
+    code: str
     severity: Severity
     message: str
     remedy: str = ""
@@ -97,7 +55,7 @@ class Rule(NamedTuple):
         What was seen, and what to do; facts stand in braces.
     """
 
-    code: Code
+    code: str
     severity: Severity | None
     message: str
     remedy: str = ""
@@ -491,6 +449,8 @@ RULES: dict[str, Rule] = {
 }
 # fmt: on
 """Every warning there is, by code."""
+CODES: tuple[str, ...] = tuple(dict.fromkeys(rule.code for rule in RULES.values()))
+"""Every code of a `Diagnostic`."""
 
 
 def warn_of(rule: str, *, severity: Severity | None = None, **facts: Any) -> Diagnostic:

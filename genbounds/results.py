@@ -10,7 +10,6 @@ from typing import Any, Literal, get_args
 from genbounds._tables import InHand, Line, Noted, Warned, plus_minus
 from genbounds._text import display, number, percent
 from genbounds.diagnostics import CODES as CODES
-from genbounds.diagnostics import Code as Code
 from genbounds.diagnostics import Diagnostic as Diagnostic
 from genbounds.diagnostics import Severity as Severity
 from genbounds.diagnostics import all_reliable as all_reliable

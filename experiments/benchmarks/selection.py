@@ -65,13 +65,11 @@ def state_of(rows: np.ndarray, metric: str, reference: Moments | np.ndarray | No
     """State of a run with one arm, as its policy sees it."""
     prepared = metric_spec(metric).prepared(reference)
     return State(
-        n=np.array([len(rows)]),
         available=np.ones(1, dtype=bool),
         index=np.full(1, -np.inf),
         rows=[rows],
         certificate=Certificate(1, (100_000,), error=0.05, top=1, tolerance=0.0),
         metric=prepared,
-        reference=reference if isinstance(reference, Moments) else None,
         batch=BATCH,
         horizon=1_000,
         error=0.05,
@@ -85,7 +83,7 @@ def our_steps(
     """Seconds of each step from `first` rows on: the policy's index of the arm that was pulled."""
     seconds = []
     for end in range(first, len(rows) + 1, BATCH):
-        state.rows[0], state.n[0] = rows[:end], end
+        state.rows[0] = rows[:end]
         start = time.perf_counter()
         policy.index(state, 0)
         seconds.append(time.perf_counter() - start)

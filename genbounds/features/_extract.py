@@ -169,7 +169,6 @@ def extract(
     share = None if part is None else _share(source, part, batch)
     if share is not None:
         source = Share(source, share)
-    origin = {**source.origin(), **encoder.description}
     job = _Job(
         source=source,
         encoder=encoder,
@@ -180,9 +179,7 @@ def extract(
         workers=min(os.cpu_count() or 1, 8) if workers is None else check_count("workers", workers),
         replace=replace,
         progress=progress or (lambda done, total, remark: None),
-        origin=origin,
         part=share,
-        pictures={PICTURES: json.dumps(facts)} if (facts := source.survey()) else {},
     )
     return job.run()
 
@@ -231,7 +228,7 @@ def _check_kind(source: Source, encoder: Encoder) -> None:
         raise InputError(f"{display(name)} encodes {encoder.takes}; the input holds {source.kind}.")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class _Job:
     """One run: what is asked for, and the digest of everything that decides the result."""
 
@@ -244,24 +241,21 @@ class _Job:
     workers: int
     replace: bool
     progress: Progress
-    origin: dict[str, str]
     part: Part | None
-    pictures: dict[str, str]
     replaced: list[str] = field(default_factory=list)
-    fingerprint: str = field(init=False)
-    run_id: str = field(init=False)
 
     def __post_init__(self) -> None:
+        self.origin = {**self.source.origin(), **self.encoder.description}
+        facts = self.source.survey()
+        self.pictures = {PICTURES: json.dumps(facts)} if facts else {}
+        # Which part of the items this is, if it is not all of them.
+        self.stamp = {} if self.part is None else {PART_KEY: str(self.part)}
         self.fingerprint = self.source.fingerprint()
         plan = [
             _VERSION, self.fingerprint, sorted(self.origin.items()), self.batch, self.block,
-            self.out is None, *self._stamp().values(),
+            self.out is None, *self.stamp.values(),
         ]  # fmt: skip
         self.run_id = hashlib.sha256(json.dumps(plan).encode()).hexdigest()
-
-    def _stamp(self) -> dict[str, str]:
-        """Say which part of the items this is, if it is not all of them."""
-        return {} if self.part is None else {PART_KEY: str(self.part)}
 
     def run(self) -> Extraction:
         """Do what an earlier run of the same job has not done."""
@@ -317,7 +311,7 @@ class _Job:
                 "the input was changed while it was encoded: wait until it is written, then run "
                 "this again."
             )
-        stored = self.origin | self.pictures | self._stamp() | {"run": self.run_id}
+        stored = self.origin | self.pictures | self.stamp | {"run": self.run_id}
         if self.out is not None and isinstance(kept, StoredBlocks):
             labels = self.source.labels()
             if names := self.source.names():

@@ -6,14 +6,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from genbounds._tables import Line, Warned
+from genbounds._tables import Line
 from genbounds._text import interval, number, percent, short, shown
 from genbounds.results import Diagnostic, Score, hedged, titled
-from genbounds.select._selection import ArmStatus
+from genbounds.select._selection import ArmStatus, Drawn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class MixtureSelection(Warned):
+class MixtureSelection(Drawn):
     """A mixture of arms, and how far it is at most from the best one.
 
     Attributes
@@ -72,16 +72,6 @@ class MixtureSelection(Warned):
     arms: dict[str, ArmStatus] = field(default_factory=dict)
     warnings: tuple[Diagnostic, ...] = ()
     assumptions: tuple[str, ...] = ()
-
-    @property
-    def total_samples(self) -> int:
-        """Samples drawn from all arms."""
-        return sum(self.samples.values())
-
-    @property
-    def set_aside(self) -> dict[str, str]:
-        """Arms taken out of the run, with the reason."""
-        return {name: arm.reason for name, arm in self.arms.items() if arm.state == "set aside"}
 
     def __str__(self) -> str:
         """Return one line for a log."""

@@ -114,20 +114,15 @@ class ContextSelection(InHand):
     def _lines(self) -> list[Line]:
         lines, scores, winners = [], self.recommended_scores, self.winners
         for context, selection in self.contexts.items():
-            score, winner = scores.get(str(context)), winners[context]
+            winner = winners[context]
             lines.append(
-                Line(
-                    name=str(context),
-                    value=math.nan if score is None else score.value,
-                    low=math.nan if score is None else score.low,
-                    high=math.nan if score is None else score.high,
-                    reliable=score is None or score.reliable,
-                    more={
-                        "winner": "undecided" if winner is None else shown(winner),
-                        "undecided": ", ".join(map(shown, selection.undecided)) or "–",
-                        "recommended": shown(self.recommended[context] or "–"),
-                        "samples": selection.total_samples,
-                    },
+                Line.of(
+                    str(context),
+                    scores.get(str(context), Line(name="", value=math.nan)),
+                    winner="undecided" if winner is None else shown(winner),
+                    undecided=", ".join(map(shown, selection.undecided)) or "–",
+                    recommended=shown(self.recommended[context] or "–"),
+                    samples=selection.total_samples,
                 )
             )
         return lines

@@ -162,16 +162,13 @@ class Loop:
         self._score_critical = critical_value(settings.error / k, sizes, sides=2, order=2)
         # Of an honest arm at one of its looks: they add up to `ORDER_ERROR`.
         self._order_error = ORDER_ERROR / (k * len(sizes) * settings.contexts)
-        reference = settings.metric.reference
         self.state = State(
-            n=np.zeros(k, dtype=np.int64),
             available=np.zeros(k, dtype=bool),
             cost=settings.costs,
             index=np.full(k, -math.inf),
             rows=[sampler.rows for sampler in self.samplers],
             certificate=self.certificate,
             metric=settings.metric,
-            reference=None if reference is None else reference.moments,
             batch=settings.batch,
             horizon=max(1, (settings.total_budget or k * limit) // settings.batch),
             error=settings.error,
@@ -265,7 +262,6 @@ class Loop:
         """Take note of `kept` new rows: count, looks, index."""
         sampler, state = self.samplers[arm], self.state
         state.step += 1
-        state.n[arm] = sampler.n
         state.rows[arm] = sampler.rows
         self.cost += self.budget.pay(arm, kept)
         self.picks.append(arm)

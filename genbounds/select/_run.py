@@ -252,12 +252,7 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
     if contexts is not None:
         _does_not_apply("with contexts", top=top != 1, target=target != "best")
         references = check_contexts(contexts, reference, spec)
-    line_up = {context: _arms(arms_in(arms, context)) for context in references}
-    for context, real in references.items():
-        check_same_encoder(
-            {"`reference`": origin_of(real)}
-            | {f"arm {name!r}": origin_of(arm) for name, arm in line_up[context].items()}
-        )
+    line_up = {context: _arms(arms_in(arms, context), real) for context, real in references.items()}
     common: dict[str, Any] = {
         "confidence": check_confidence("confidence", confidence),
         "tolerance": check_not_negative("tolerance", tolerance),
@@ -272,31 +267,41 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
         "cost": _by_arm("cost", cost, arms),
     }
     if target == "mixture":
-        # A leaf above selection: this documented target is the one door to it.
-        from genbounds.mixtures._online import ALLOCATIONS, MixtureLoop, MixtureSettings
-
         _does_not_apply(
             "to target 'mixture'", top=top != 1, joins=joins, record=record, progress=progress
         )
-        _check_reference(spec, reference, "reference")
-        wanted = MixtureSettings(
-            **common,
-            arms=line_up[None],
-            metric=spec,
-            options=spec.checked(reference, options),
-            policy=check_choice("policy", policy, ALLOCATIONS),
-        )
-        return MixtureLoop(reference, wanted).run()
+        return _mixture(line_up[None], reference, policy, spec, options, common)
     common |= {
         "policy": _policy(policy, within=contexts is not None),
         "top": check_count("top", top),
         "joins": _by_arm("joins", joins, arms),
-        "contexts": len(references),
     }
     loops = _loops(line_up, references, spec, options, record, common)
     with nullcontext() if record is None else locked(record, use=display(record)):
         ended = carried_out(loops, progress)
     return ended[None] if contexts is None else together(loops, ended)
+
+
+def _mixture(
+    arms: dict[str, Arm],
+    reference: Any,
+    policy: str | Policy,
+    spec: MetricSpec,
+    options: Mapping[str, Any] | None,
+    common: Mapping[str, Any],
+) -> MixtureSelection:
+    # A leaf above selection: this documented target is the one door to it.
+    from genbounds.mixtures._online import ALLOCATIONS, MixtureLoop, MixtureSettings
+
+    _check_reference(spec, reference, "reference")
+    wanted = MixtureSettings(
+        **common,
+        arms=arms,
+        metric=spec,
+        options=spec.checked(reference, options),
+        policy=check_choice("policy", policy, ALLOCATIONS),
+    )
+    return MixtureLoop(reference, wanted).run()
 
 
 def _loops(
@@ -328,6 +333,7 @@ def _loops(
             record=Path(record, str(place)) if within and record is not None else record,
             reference="" if record is None else digest_of(real),
             place=place if within else None,
+            contexts=len(references),
             context=str(context) if within else "",
         )
         loops[context] = Loop(settings, budget)
@@ -371,8 +377,8 @@ def _policy(policy: str | Policy, *, within: bool) -> Policy:
     return policy
 
 
-def _arms(arms: Mapping[str, Any]) -> dict[str, Arm]:
-    """Check names and arms; a plain function becomes an arm."""
+def _arms(arms: Mapping[str, Any], reference: Any) -> dict[str, Arm]:
+    """Check names, arms and their encoders; a plain function becomes an arm."""
     if not isinstance(arms, Mapping):
         raise InputError(
             f"must be a mapping of names to arms; got {type(arms).__name__}.", argument="arms"
@@ -396,6 +402,10 @@ def _arms(arms: Mapping[str, Any]) -> dict[str, Arm]:
                 argument="arms",
             )
         line_up[name] = arm if isinstance(arm, Arm) else FunctionArm(arm)
+    check_same_encoder(
+        {"`reference`": origin_of(reference)}
+        | {f"arm {name!r}": origin_of(arm) for name, arm in line_up.items()}
+    )
     return line_up
 
 

@@ -128,8 +128,27 @@ def _running_mean(x: Float) -> Float:
     return mean
 
 
+class Drawn(Warned):
+    """What a run has drawn, whatever it was after."""
+
+    __slots__ = ()
+
+    samples: dict[str, int]
+    arms: dict[str, ArmStatus]
+
+    @property
+    def total_samples(self) -> int:
+        """Samples drawn from all arms."""
+        return sum(self.samples.values())
+
+    @property
+    def set_aside(self) -> dict[str, str]:
+        """Arms taken out of the run, with the reason."""
+        return {name: arm.reason for name, arm in self.arms.items() if arm.state == "set aside"}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection(Warned):
+class Selection(Drawn):
     """Which arm is best, whether that is certified, and what it took.
 
     Attributes
@@ -193,11 +212,6 @@ class Selection(Warned):
     warnings: tuple[Diagnostic, ...] = ()
 
     @property
-    def total_samples(self) -> int:
-        """Samples drawn from all arms."""
-        return sum(self.samples.values())
-
-    @property
     def verdict(self) -> str:
         """Whether the answer is certified, in words."""
         if not self.certified:
@@ -208,11 +222,6 @@ class Selection(Warned):
         margin = f": no other is better by more than {short(self.tolerance)}"
         certified = f"certified at {percent(self.confidence)}{margin if self.tolerance else ''}"
         return hedged(certified, self.warnings)
-
-    @property
-    def set_aside(self) -> dict[str, str]:
-        """Arms taken out of the run, with the reason."""
-        return {name: arm.reason for name, arm in self.arms.items() if arm.state == "set aside"}
 
     def _lines(self) -> list[Line]:
         return [

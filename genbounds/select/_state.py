@@ -33,13 +33,11 @@ class RunningScores:
     ----------
     make : callable
         Of the number of columns: a score of no rows yet.
-    limit : int
-        Bytes. A score that was dropped is made again from all rows when it is wanted.
+        One that was dropped is made again from all rows when it is wanted.
     """
 
-    def __init__(self, make: Callable[[int], Running], *, limit: int = CACHE_BYTES) -> None:
+    def __init__(self, make: Callable[[int], Running]) -> None:
         self._make = make
-        self._limit = limit
         self._kept: OrderedDict[int, Running] = OrderedDict()
 
     def of(self, arm: int, rows: NDArray[Any]) -> Running:
@@ -49,7 +47,7 @@ class RunningScores:
             score.add(rows[score.n :])
         self._kept[arm] = score
         held = sum(other.nbytes for other in self._kept.values())
-        while held > self._limit and len(self._kept) > 1:
+        while held > CACHE_BYTES and len(self._kept) > 1:
             held -= self._kept.popitem(last=False)[1].nbytes
         return score
 
@@ -76,8 +74,6 @@ class State:
 
     Attributes
     ----------
-    n : ndarray of int, shape (K,)
-        Samples held by each arm.
     available : ndarray of bool, shape (K,)
         Arms that can be pulled: not set aside, not exhausted, below the limit.
     index : ndarray of shape (K,)
@@ -86,8 +82,6 @@ class State:
         Samples of each arm, (n, d), read-only.
     certificate : Certificate
     metric : Prepared
-    reference : Moments or None
-        The reference's moments, for bonuses that need them.
     batch : int
     horizon : int
         Steps that the budget allows.
@@ -98,25 +92,31 @@ class State:
         Batches drawn so far.
     cost : ndarray of shape (K,) or None
         Cost of a sample of each arm; None: all alike.
-    scores : RunningScores or None
-        Plug-in scores that follow the growing samples, once `running` has been asked.
     """
 
-    n: NDArray[np.int64]
     available: Bools
     index: NDArray[np.float64]
     rows: list[NDArray[Any]]
     certificate: Certificate
     metric: Prepared
-    reference: Moments | None
     batch: int
     horizon: int
     error: float
     rng: np.random.Generator
     step: int = 0
     cost: NDArray[np.float64] | None = None
-    scores: RunningScores | None = None
     _kept: dict[object, Any] = field(default_factory=dict, repr=False, init=False)
+
+    @property
+    def n(self) -> NDArray[np.int64]:
+        """Samples held by each arm, shape (K,)."""
+        return np.array([len(rows) for rows in self.rows])
+
+    @property
+    def reference(self) -> Moments | None:
+        """The reference's moments, for bonuses that need them."""
+        reference = self.metric.reference
+        return None if reference is None else cast(Moments, reference.moments)
 
     def memory(self, kind: type[T]) -> T:
         """Return this run's one object of type `kind`, made at its first use.
@@ -137,9 +137,8 @@ class State:
         follow = self.metric.follow
         if follow is None or self.rows[arm].shape[0] == 0:
             return None
-        if self.scores is None:
-            self.scores = RunningScores(follow)
-        return self.scores.of(arm, self.rows[arm])
+        scores = self.once(RunningScores, lambda: RunningScores(follow))
+        return scores.of(arm, self.rows[arm])
 
     def plugin_loss(self, arm: int) -> float:
         """Plug-in score of all rows of `arm`, small is good; -inf while there are too few."""

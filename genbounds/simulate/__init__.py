@@ -1,61 +1,36 @@
 """Synthetic arms with known truth, coverage studies, and the audit of the catalogue."""
 
-from __future__ import annotations
-
-from genbounds.simulate._coverage import Coverage, IntervalLike, coverage, interval_coverage
-from genbounds.simulate._scores import FrechetScores, frechet_scores
-from genbounds.simulate._spectra import (
-    EMBEDDING_NORMS,
-    embedding_spectrum,
-    matched_spectrum,
-    power_law_spectrum,
-)
-from genbounds.simulate._workers import Workers
-from genbounds.simulate.arms._approximations import NystromArm, VendiArm
-from genbounds.simulate.arms._arm import SyntheticArm
-from genbounds.simulate.arms._bounded import CategoricalArm, SphereArm
-from genbounds.simulate.arms._covariance import SkewedArm, StudentArm
-from genbounds.simulate.arms._frechet import FrechetArm
-from genbounds.simulate.arms._gaussian import GaussianArm
-from genbounds.simulate.arms._kernels import CircleArm, RbfArm, SphereClustersArm, vendi_truth
-from genbounds.simulate.arms._mixtures import MixtureArm
-from genbounds.simulate.arms._posteriors import DirichletArm
-from genbounds.simulate.arms._scalars import BernoulliArm, BetaArm, GammaArm, UniformArm
-from genbounds.simulate.auditing import AuditReport, AuditRow, CellResult, audit
-
-__all__ = [
-    "EMBEDDING_NORMS",
-    "AuditReport",
-    "AuditRow",
-    "BernoulliArm",
-    "BetaArm",
-    "CategoricalArm",
-    "CellResult",
-    "CircleArm",
-    "Coverage",
-    "DirichletArm",
-    "FrechetArm",
-    "FrechetScores",
-    "GammaArm",
-    "GaussianArm",
-    "IntervalLike",
-    "MixtureArm",
-    "NystromArm",
-    "RbfArm",
-    "SkewedArm",
-    "SphereArm",
-    "SphereClustersArm",
-    "StudentArm",
-    "SyntheticArm",
-    "UniformArm",
-    "VendiArm",
-    "Workers",
-    "audit",
-    "coverage",
-    "embedding_spectrum",
-    "frechet_scores",
-    "interval_coverage",
-    "matched_spectrum",
-    "power_law_spectrum",
-    "vendi_truth",
-]
+from genbounds.simulate._coverage import Coverage as Coverage
+from genbounds.simulate._coverage import IntervalLike as IntervalLike
+from genbounds.simulate._coverage import coverage as coverage
+from genbounds.simulate._coverage import interval_coverage as interval_coverage
+from genbounds.simulate._scores import FrechetScores as FrechetScores
+from genbounds.simulate._scores import frechet_scores as frechet_scores
+from genbounds.simulate._spectra import EMBEDDING_NORMS as EMBEDDING_NORMS
+from genbounds.simulate._spectra import embedding_spectrum as embedding_spectrum
+from genbounds.simulate._spectra import matched_spectrum as matched_spectrum
+from genbounds.simulate._spectra import power_law_spectrum as power_law_spectrum
+from genbounds.simulate._workers import Workers as Workers
+from genbounds.simulate.arms._approximations import NystromArm as NystromArm
+from genbounds.simulate.arms._approximations import VendiArm as VendiArm
+from genbounds.simulate.arms._arm import SyntheticArm as SyntheticArm
+from genbounds.simulate.arms._bounded import CategoricalArm as CategoricalArm
+from genbounds.simulate.arms._bounded import SphereArm as SphereArm
+from genbounds.simulate.arms._covariance import SkewedArm as SkewedArm
+from genbounds.simulate.arms._covariance import StudentArm as StudentArm
+from genbounds.simulate.arms._frechet import FrechetArm as FrechetArm
+from genbounds.simulate.arms._gaussian import GaussianArm as GaussianArm
+from genbounds.simulate.arms._kernels import CircleArm as CircleArm
+from genbounds.simulate.arms._kernels import RbfArm as RbfArm
+from genbounds.simulate.arms._kernels import SphereClustersArm as SphereClustersArm
+from genbounds.simulate.arms._kernels import vendi_truth as vendi_truth
+from genbounds.simulate.arms._mixtures import MixtureArm as MixtureArm
+from genbounds.simulate.arms._posteriors import DirichletArm as DirichletArm
+from genbounds.simulate.arms._scalars import BernoulliArm as BernoulliArm
+from genbounds.simulate.arms._scalars import BetaArm as BetaArm
+from genbounds.simulate.arms._scalars import GammaArm as GammaArm
+from genbounds.simulate.arms._scalars import UniformArm as UniformArm
+from genbounds.simulate.auditing import AuditReport as AuditReport
+from genbounds.simulate.auditing import AuditRow as AuditRow
+from genbounds.simulate.auditing import CellResult as CellResult
+from genbounds.simulate.auditing import audit as audit

@@ -42,13 +42,11 @@ def state(n, values=(), *, levels=None, sd=0.1, available=None, index=None, top=
             look = Estimate(value=value, sample=SampleError(variance=variance))
             certificate.add(arm, look)
     return State(
-        n=np.array(n),
         available=np.ones(k, dtype=bool) if available is None else np.array(available),
         index=np.full(k, -math.inf) if index is None else np.array(index, dtype=float),
         rows=[np.zeros((held, 1)) for held in n],
         certificate=certificate,
         metric=metric_spec(mean_metric).prepared(None),
-        reference=None,
         batch=5,
         horizon=100,
         error=0.05,

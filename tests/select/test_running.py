@@ -14,13 +14,13 @@ from genbounds.simulate import GaussianArm
 from tests.select.test_policies import state
 
 
-def test_scores_are_dropped_and_made_again_within_the_limit():
+def test_scores_are_dropped_and_made_again_within_the_limit(monkeypatch):
     rng = np.random.default_rng(2)
     s = state([60] * 4)
     s.metric = metric_spec("fd").prepared(Moments(np.zeros(150), np.eye(150)))
     s.rows = [rng.standard_normal((60, 150)) for _ in range(4)]
     first = s.running(0)
-    s.scores = type(s.scores)(s.metric.follow, limit=5 * first.nbytes // 2)  # space for two
+    monkeypatch.setattr(RunningFrechet, "nbytes", 50 * 2**20)  # of 128 MiB in all: two fit
     kept = [s.running(arm) for arm in range(4)]
     assert s.running(3) is kept[3]
     assert s.running(2) is kept[2]

@@ -122,7 +122,6 @@ def test_norms_agree_with_the_covariance(n):
 def ucb_state(rows, reference):
     s = state([rows.shape[0]])
     s.rows[0] = rows
-    s.reference = reference
     s.metric = metric_spec("fd").prepared(reference)
     return s
 
@@ -299,23 +298,6 @@ def test_a_threshold_above_every_correlation_leaves_the_diagonal():
 
 
 # O24's forms
-
-
-def test_m25_bonus_is_that_of_the_catalogue():
-    norms = Norms(trace=160.0, trace_of_square=200.0, operator=10.0)
-    expected = catalog()["m25.fd-bonus"].width(
-        n=70,
-        delta=1e-3,
-        sample_mean_gap=1.5,
-        reference_root_trace=300.0,
-        trace=160.0,
-        trace_square=200.0,
-        operator=10.0,
-        effective_rank=16.0,
-        kappa=1.3,
-    )
-    got = fd_bonus(norms, n=70, mean_gap=1.5, reference_trace_root=300.0, delta=1e-3, kappa=1.3)
-    assert got == pytest.approx(float(expected), rel=1e-13)
 
 
 def o24_bonus(c, *, n, d, delta, gap, deviation, root, trace, op, absolute, variance):

@@ -17,7 +17,17 @@ from genbounds.simulate.arms._tilting import Tilted
 from genbounds.validation import Float, InputError, check_count
 
 
-class VendiArm(SyntheticArm):
+class _SeenArm(SyntheticArm):
+    """An arm of which something else is looked at; its rows are as they were."""
+
+    arm: SyntheticArm
+
+    def draw(self, n: int, rng: Generator) -> Float:
+        """Return `n` rows of features."""
+        return self.arm.draw(n, rng)
+
+
+class VendiArm(_SeenArm):
     """A kernel arm together with the order α, and what is kept of the spectrum.
 
     Parameters
@@ -60,10 +70,6 @@ class VendiArm(SyntheticArm):
         more = {"order": self.order, "kept": self.kept, "frequencies": self.frequencies}
         return dict(self.arm.facts) | {k: v for k, v in more.items() if v is not None}
 
-    def draw(self, n: int, rng: Generator) -> Float:
-        """Return `n` rows of features."""
-        return self.arm.draw(n, rng)
-
     def statistics(self, names: Names, n: int, replications: int, rng: Generator) -> Statistics:
         """Draw spectra of K/n, and of its Fourier approximation."""
         out: Statistics = {}
@@ -92,7 +98,7 @@ class VendiArm(SyntheticArm):
         return np.maximum(np.linalg.eigvalsh(gram)[:, ::-1], 0.0)
 
 
-class NystromArm(SyntheticArm):
+class NystromArm(_SeenArm):
     """A kernel arm whose sample spectrum is approximated from landmarks (Nyström).
 
     Parameters
@@ -116,10 +122,6 @@ class NystromArm(SyntheticArm):
     def facts(self) -> Facts:
         """True quantities by name."""
         return dict(self.arm.facts) | {"landmarks": self.landmarks}
-
-    def draw(self, n: int, rng: Generator) -> Float:
-        """Return `n` rows of features."""
-        return self.arm.draw(n, rng)
 
     def statistics(self, names: Names, n: int, replications: int, rng: Generator) -> Statistics:
         """Draw the approximate spectrum, and what the landmarks leave out of the trace."""
