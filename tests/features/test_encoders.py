@@ -212,8 +212,6 @@ def test_files_that_are_none(tmp_path):
     (tmp_path / "x.pt").write_bytes(b"nothing")
     with refused("x.pt"):
         features.load_encoder(f"torchscript:{tmp_path / 'x.pt'}")
-    with refused("y.pt"):
-        features.load_encoder(f"torchscript:{tmp_path / 'y.pt'}")
     needs("onnxruntime")
     with refused("y.onnx"):
         features.load_encoder(f"onnx:{tmp_path / 'y.onnx'}")
@@ -257,19 +255,9 @@ def test_the_working_folder_is_searched(tmp_path, monkeypatch):
     sys.modules.pop("my_own_encoder")
 
 
-@pytest.mark.parametrize(
-    ("name", "subject"),
-    [
-        ("nowhere:function", "'nowhere'"),
-        ("tests.features.toy:nothing", "'nothing'"),
-        ("tests.features.toy:NUMBER", "tests.features.toy:NUMBER"),
-        ("resnet50", "`encoder`"),
-        ("timm:", "`encoder`"),
-        ("foo:bar/baz", "`encoder`"),
-    ],
-)
-def test_unknown(name, subject):
-    with refused(subject):
+@pytest.mark.parametrize("name", ["timm:", "foo:bar/baz"])
+def test_unknown(name):
+    with refused("`encoder`"):
         features.load_encoder(name)
 
 
@@ -288,8 +276,6 @@ def test_devices_that_are_not_there(script, monkeypatch):
 
 
 def test_options_that_would_be_ignored(script):
-    with refused("--weights"):
-        features.load_encoder("tests.features.toy:moments", weights="x")
     with refused("--weights"):
         features.load_encoder(f"torchscript:{script}", weights="x")
     with refused("`precision`"):
