@@ -100,18 +100,14 @@ def _limited(limit: Callable[[], Any]) -> Iterator[None]:
         with _Limit.lock:
             _Limit.users -= 1
             if not _Limit.users:
-                _restore(_Limit.before)
+                # Newer versions of threadpoolctl let no thread but the first set it.
+                import threadpoolctl
 
-
-def _restore(limit: Any) -> None:
-    """Set what was before; newer versions of threadpoolctl let no thread but the first do that."""
-    import threadpoolctl
-
-    controller: Any = getattr(threadpoolctl, "OpenBLASController", None)
-    let_any_thread_set = getattr(controller, "clear_controlling_thread", lambda force: None)
-    let_any_thread_set(force=True)
-    limit.restore_original_limits()
-    let_any_thread_set(force=True)
+                controller: Any = getattr(threadpoolctl, "OpenBLASController", None)
+                free = getattr(controller, "clear_controlling_thread", lambda force: None)
+                free(force=True)
+                _Limit.before.restore_original_limits()
+                free(force=True)
 
 
 @contextmanager

@@ -6,8 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from genbounds.core.estimate import Estimate, SampleError
-from genbounds.core.intervals import welch_degrees_of_freedom
+from genbounds.core.estimate import Estimate, SampleError, welch_degrees_of_freedom
 from genbounds.results import Diagnostic
 from genbounds.validation import Float
 

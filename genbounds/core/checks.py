@@ -38,7 +38,7 @@ from genbounds.core.moments import Moments, is_narrow
 from genbounds.core.shared_seeds import FALSE_ALARM, shared_places_pvalue
 from genbounds.diagnostics import Severity, warn_of
 from genbounds.results import Diagnostic
-from genbounds.samples import Sample, features_of
+from genbounds.samples import Sample
 from genbounds.validation import InputError, check_features, check_finite
 
 CHANCE_ROWS = 256
@@ -222,7 +222,7 @@ def check_sample(
     crossed : bool
         Whether the score has an error for seeds that cross groups.
     """
-    rows = check_features(name, features_of(x), minimum=minimum)
+    rows = check_features(name, x.features if isinstance(x, Sample) else x, minimum=minimum)
     ids = row_ids(rows, name=name)
     some = np.abs(rows[:: max(1, len(rows) // CHANCE_ROWS)])
     size = float(np.median(some.max(axis=1)))
@@ -480,6 +480,8 @@ def leaked(fake: Checked, real: Checked) -> tuple[Diagnostic, ...]:
     """Warn of generated rows that are rows of the reference, in whichever precision."""
     one_precision = is_narrow(fake.rows) == is_narrow(real.rows)
     ids, others = (fake.ids, real.ids) if one_precision else (fake.single_ids, real.single_ids)
+    if not np.isin(ids, others).any():
+        return ()
     common, severity = judge_common_rows(ids, others, (fake.rows, real.rows))
     if severity is None:
         return ()

@@ -63,33 +63,41 @@ def classes_of(x: Any) -> Classes | None:
     return Classes(names.tolist(), rows, shares, units, x.weights is not None)
 
 
-def at_reference_shares(fake: Any, real: Classes | None) -> Any:
-    """Return a sample with ``shares="reference"`` at those shares, and any other as it is.
+def score_by_class(fake: Any, real: Classes | None, score: Callable[[Any], Estimate]) -> Estimate:
+    """Score a sample with ``shares="reference"`` at those shares, and say where others differ.
+
+    Parameters
+    ----------
+    fake : array_like or Sample
+    real : Classes or None
+        Of the reference.
+    score : callable
+        From a generated sample to its estimate.
 
     Raises
     ------
     InputError
-        If the reference has no classes, or not those of the sample.
+        If those shares are asked for and the reference has no classes, or not those of the sample.
     """
-    if not (isinstance(fake, Sample) and isinstance(fake.shares, str)):
-        return fake
-    if fake.shares != "reference":
-        return fake
-    if real is None:
-        raise InputError(
-            "is 'reference', and the reference has no classes: pass it as genbounds.Sample(real, "
-            "strata=classes), or the share of every class.",
-            argument="shares",
-        )
-    return fake.at_shares(dict(zip(real.names, real.shares.tolist(), strict=True)))
+    if not isinstance(fake, Sample):
+        return score(fake)
+    if isinstance(fake.shares, str) and fake.shares == "reference":
+        if real is None:
+            raise InputError(
+                "is 'reference', and the reference has no classes: pass it as "
+                "genbounds.Sample(real, strata=classes), or the share of every class.",
+                argument="shares",
+            )
+        fake = fake.at_shares(dict(zip(real.names, real.shares.tolist(), strict=True)))
+    return score(fake).warned(*_shares_differ(fake, real, score))
 
 
-def shares_differ(
+def _shares_differ(
     fake: Any, real: Classes | None, score: Callable[[Any], Estimate]
 ) -> tuple[Diagnostic, ...]:
     """Say that two samples have other class shares, with the score at those of the reference.
 
-    `score`: from a generated sample to its estimate. Nothing is said where rows have weights.
+    Nothing is said where rows have weights.
     """
     own = classes_of(fake)
     if own is None or real is None or own.weighted or real.weighted:

@@ -28,8 +28,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from genbounds.core.design import Design, Index, sums_by
-from genbounds.core.estimate import SampleError
-from genbounds.core.intervals import welch_degrees_of_freedom
+from genbounds.core.estimate import SampleError, welch_degrees_of_freedom
 from genbounds.validation import Float
 
 

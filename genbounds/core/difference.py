@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.core.estimate import SAME, Estimate, SampleError, mean_variance
-from genbounds.core.intervals import (
+from genbounds.core.estimate import (
     LARGEST_SHIFT,
+    SAME,
+    Estimate,
     OwnInterval,
+    SampleError,
+    mean_variance,
     student_quantile,
     studentised_interval,
     tail_probability,

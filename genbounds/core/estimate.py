@@ -1,9 +1,10 @@
-"""An estimate with its error: what every interval, ranking and selection is made from."""
+"""An estimate with its error, and its interval: what rankings and selections are made from."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,17 +12,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._text import number, percent
-from genbounds.core.intervals import (
-    OwnInterval,
-    scaled_interval,
-    student_quantile,
-    studentised_interval,
-    welch_degrees_of_freedom,
-)
 from genbounds.diagnostics import warn_of
-from genbounds.origins import origin_warnings
+from genbounds.origins import origin_of, origin_warnings
 from genbounds.results import Diagnostic, Method, Score, all_reliable
-from genbounds.validation import Float
+from genbounds.validation import Float, InputError
+
+LARGEST_SHIFT = 0.6
+"""Standard errors by which curvature may move an interval: beyond, its expansion is not small."""
+
+
+OwnInterval = Callable[[float], tuple[float, float]]
+"""From a level to both ends of the confidence interval, on the scale of `Estimate.value`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ScaledInterval:
+    """The interval of a score that is multiplied by a factor."""
+
+    ends: OwnInterval
+    factor: float
+
+    def __call__(self, level: float) -> tuple[float, float]:
+        low, high = sorted(self.factor * end for end in self.ends(level))
+        return low, high
+
+
+def scaled_interval(interval: OwnInterval | None, factor: float) -> OwnInterval | None:
+    """Return an interval of a score that is multiplied by `factor`."""
+    return None if interval is None else _ScaledInterval(interval, factor)
+
 
 SAME = 1e-12
 """Values closer than this, relatively, differ by rounding: models that have collapsed are no
@@ -89,19 +108,6 @@ class Tails:
             largest=float(top[-1] ** 2) / total,
             index=1.0 / mean if mean > 0.0 else math.inf,
             variance=total / n**2,
-        )
-
-    def heavy(self, variance: float) -> bool:
-        """Whether the standard error of an estimate with this `variance` cannot be relied on.
-
-        The tail index is low by more than one and a half standard errors of its own; or one row
-        makes up more of the variance than half as much again as an exponential tail would leave it.
-        """
-        share = min(self.variance / variance, 1.0) if variance > 0.0 else 1.0
-        light = 1.5 * (math.log(self.n) + EULER) ** 2 / self.n
-        index = self.index * (1.0 + 1.5 / math.sqrt(max(2, math.isqrt(self.n))))
-        return (index < LEAST_INDEX and share > LARGEST_SHARE) or (
-            share * self.largest > max(LARGEST_SHARE, light)
         )
 
 
@@ -310,8 +316,11 @@ class Estimate:
         """Return the same with further warnings."""
         return replace(self, warnings=self.warnings + warnings) if warnings else self
 
-    def made_from(self, origins: Mapping[str, Mapping[str, str]]) -> Estimate:
-        """Return the same with what the `origins` of the samples say: encoder and warnings."""
+    def made_from(self, **samples: Any) -> Estimate:
+        """Return the same with what samples, by argument, say of their encoder; None: not used."""
+        origins = {f"`{name}`": origin_of(x) for name, x in samples.items() if x is not None}
+        if not any(origins.values()):
+            return self
         encoders = {origin["encoder"] for origin in origins.values() if origin.get("encoder")}
         encoder = encoders.pop() if len(encoders) == 1 else ""
         return replace(self, encoder=encoder).warned(*origin_warnings(origins))
@@ -353,7 +362,7 @@ class Estimate:
             high=high,
             level=level,
             stderr=stderr,
-            n=self.n,
+            n=self.sample.n,
             estimator=self.estimator,
             method=self.method,
             warnings=warnings,
@@ -402,7 +411,7 @@ class Estimate:
         at_the_limit = value == self.lower_limit and not self.log_scale  # FD = 0: said above
         size = max(abs(value), 1.0) if self.log_scale else abs(value)
         no_width = max(self.stderr, (ends[1] - ends[0]) / 2.0) <= NO_VARIATION * size
-        if self.n is not None and no_width and not at_the_limit:
+        if self.sample.n is not None and no_width and not at_the_limit:
             found.append(warn_of("no-width"))
         return tuple(found)
 
@@ -434,14 +443,26 @@ def small_sample(n: float, *, name: str = "", units: float = math.inf) -> tuple[
 
 
 def heavy_tails(estimate: Estimate) -> tuple[Diagnostic, ...]:
-    """Warn of either sample of an `estimate` whose influence has heavy tails."""
+    """Warn of samples of an `estimate` whose tails are so heavy that its error is not relied on.
+
+    The tail index is low by more than one and a half standard errors of its own; or one row makes
+    up more of the variance than half as much again as an exponential tail would leave it.
+    """
     names = ("generated ", "reference ") if estimate.reference.n is not None else ("", "")
-    samples = (estimate.sample.tails, estimate.reference.tails)
-    return tuple(
-        warn_of("heavy-tails", whose=whose, largest=tails.largest, index=tails.index)
-        for whose, tails in zip(names, samples, strict=True)
-        if tails is not None and tails.heavy(estimate.variance)
-    )
+    variance, found = estimate.variance, []
+    for whose, error in zip(names, (estimate.sample, estimate.reference), strict=True):
+        if (tails := error.tails) is None:
+            continue
+        share = min(tails.variance / variance, 1.0) if variance > 0.0 else 1.0
+        light = 1.5 * (math.log(tails.n) + EULER) ** 2 / tails.n
+        index = tails.index * (1.0 + 1.5 / math.sqrt(max(2, math.isqrt(tails.n))))
+        if (index < LEAST_INDEX and share > LARGEST_SHARE) or (
+            share * tails.largest > max(LARGEST_SHARE, light)
+        ):
+            found.append(
+                warn_of("heavy-tails", whose=whose, largest=tails.largest, index=tails.index)
+            )
+    return tuple(found)
 
 
 def bias_left(bias: float | None = None) -> Diagnostic:
@@ -462,3 +483,86 @@ def skewed(error: SampleError) -> SampleError:
     with np.errstate(over="ignore", invalid="ignore"):  # refused with its interval
         third = float((error.influence**3).mean())
     return replace(error, skewness=third / error.influence.size**2)
+
+
+# --- ends of intervals, their quantiles, and degrees of freedom ---------------------------------
+
+
+def studentised_interval(
+    value: float, stderr: float, quantile: float, *, curvature: float = 0.0, skewness: float = 0.0
+) -> tuple[float, float]:
+    """Return both ends of the interval of a smooth function of means.
+
+    Where value and estimated variance move together, a symmetric interval misses on one side: both
+    ends are moved by (1 + z²) curvature / stderr³ + (1 + 2z²)/6 skewness / stderr³ standard errors,
+    the Cornish–Fisher terms of the studentised statistic (P. Hall, "The bootstrap and Edgeworth
+    expansion", 1992, §2.4; derivation: docs/explanation/frechet.md), by at most `LARGEST_SHIFT`.
+
+    Parameters
+    ----------
+    value, stderr : float
+    quantile : float
+        z, two-sided.
+    curvature, skewness : float
+        As in `SampleError`.
+
+    Raises
+    ------
+    InputError
+        If the cube of the standard error leaves double precision, as that of NaN does.
+    """
+    shift = 0.0
+    if stderr != 0.0:
+        cube = stderr * stderr * stderr
+        if not sys.float_info.min <= cube < math.inf:
+            raise InputError(
+                "the standard error of the score, or its cube, is beyond double precision: "
+                "multiply all samples by a common number."
+            )
+        shift = (1.0 + quantile**2) * curvature + (1.0 + 2.0 * quantile**2) / 6.0 * skewness
+        shift = min(max(shift / cube, -LARGEST_SHIFT), LARGEST_SHIFT)
+    half = math.hypot(quantile, shift) * stderr
+    centre = value + shift * stderr
+    return centre - half, centre + half
+
+
+def welch_degrees_of_freedom(*parts: tuple[float, float]) -> float:
+    """Degrees of freedom of a sum of independent variance estimates, by Welch's formula.
+
+    Parameters
+    ----------
+    *parts : tuple of float
+        Of each: its variance and the degrees of freedom of that.
+
+    Returns
+    -------
+    float
+    """
+    total = sum(variance for variance, _ in parts)
+    if total == 0.0:
+        return math.inf
+    # Shares: squares of variances leave double precision where those of a score do not.
+    weight = sum((variance / total) ** 2 / degrees for variance, degrees in parts)
+    return 1.0 / weight if weight > 0.0 else math.inf
+
+
+def tail_probability(quantile: float, degrees_of_freedom: float = math.inf) -> float:
+    """Two-sided tail of Student's distribution beyond `quantile`."""
+    from scipy.special import ndtr, stdtr
+
+    if math.isinf(degrees_of_freedom):
+        return float(2.0 * ndtr(-quantile))
+    return float(2.0 * stdtr(degrees_of_freedom, -quantile))
+
+
+def student_quantile(level: float, degrees_of_freedom: float = math.inf) -> float:
+    """Two-sided Student quantile at `level`.
+
+    Normal (1.96 at level 0.95) for infinite `degrees_of_freedom`.
+    """
+    from scipy.special import ndtri, stdtrit
+
+    tail = (1.0 - level) / 2.0
+    if math.isinf(degrees_of_freedom):
+        return float(-ndtri(tail))
+    return float(-stdtrit(degrees_of_freedom, tail))

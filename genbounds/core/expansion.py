@@ -143,7 +143,10 @@ class Form(ABC):
 
     @abstractmethod
     def across(self, one: Any, i: Index, two: Any, j: Index) -> Float:
-        """h(x_i, x_j) for rows i of one block and rows j of another, or of the same."""
+        """h(x_i, x_j) for rows i of one block and rows j of another, or of the same.
+
+        Where a score has two samples, a block may be of either.
+        """
 
     def pairing(self, order: Index, count: int) -> tuple[Index, Index]:
         """Choose pairs of different rows of a block for E h²: disjoint ones.
@@ -173,14 +176,14 @@ class FormOfNumbers(Form):
         self.n = self.rows_at_hand = n
         self.width, self.divisor = width, n - 1.0
 
-    def block(self, rows: Index) -> Index:
+    def block(self, rows: Index) -> Any:
         """Return the numbers."""
         return rows
 
-    def blocks(self, part: Index | None) -> Iterator[tuple[Index, Index]]:
+    def blocks(self, part: Index | None) -> Iterator[tuple[Index, Any]]:
         """Yield all rows at once."""
         rows = np.arange(self.n) if part is None else part
-        yield np.arange(rows.size), rows
+        yield np.arange(rows.size), self.block(rows)
 
 
 def expand(
@@ -253,8 +256,8 @@ def _parts(sums: _UnitSums, part_rows: int | None) -> Iterator[None]:
     form, design = sums.form, sums.design
     if design is None:
         shuffler = np.random.default_rng(form.seed)
-        size = part_rows or form.rows_at_hand
-        for part in random_parts(form.seed, form.rows_at_hand, size):
+        n, size = form.rows_at_hand, part_rows or form.rows_at_hand
+        for part in [None] if size >= n else random_parts(form.seed, n, size):
             for at, block in form.blocks(part):
                 # Pairs must not follow the order of a file.
                 order = at[:0] if sums.bias_only else shuffler.permutation(at.size)

@@ -82,12 +82,6 @@ def congruence(cov: Float, lower: Float) -> Float:
     return product
 
 
-def lower_times(lower: Float, matrix: Float) -> Float:
-    """Return ``L @ B`` for a triangular L, in half the flops of a plain product."""
-    product: Float = scipy.linalg.blas.dtrmm(1.0, lower, matrix, lower=1)
-    return product
-
-
 def times_lower(matrix: Float, lower: Float) -> Float:
     """Return ``B @ L`` for a triangular L in Fortran's order.
 
@@ -111,25 +105,11 @@ def few_times(rows: Float, matrix: Float) -> Float:
     return np.ascontiguousarray(product.T)
 
 
-def lower_solve(lower: Float, matrix: Float) -> Float:
-    """Return the solution X of ``L.T @ X = B`` for a triangular L."""
-    solution: Float = scipy.linalg.blas.dtrsm(1.0, lower, matrix, lower=1, trans_a=1)
-    return solution
-
-
-def triangle(cov: Float) -> Float | None:
-    """Cholesky's factor of a covariance; None where it is not positive definite."""
-    lower: Float
-    # The transpose, the same matrix in Fortran's order, is copied without being turned.
-    lower, failed = scipy.linalg.lapack.dpotrf(cov.T, lower=1)
-    return None if failed else lower
-
-
 def factor(cov: Float, lower: Float | None, *, name: str) -> Float:
     """Return A of shape (d, r) with ``cov = A @ A.T``, r the numerical rank.
 
-    `lower`, its `triangle`, where the matrix is safely positive definite (an order of magnitude
-    cheaper), eigenvectors otherwise. `name`: of the argument that it came in.
+    `lower`, its Cholesky factor if it has one, where the matrix is safely positive definite (an
+    order of magnitude cheaper), eigenvectors otherwise. `name`: of the argument that it came in.
 
     Raises
     ------

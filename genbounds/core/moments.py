@@ -434,7 +434,7 @@ def row_blocks(
     only good until the next one, and the caller may overwrite it.
     """
     n = rows.shape[0] if index is None else index.size
-    size = block_size(width or rows.shape[1], dtype)
+    size = max(2, BLOCK_BYTES // (np.dtype(dtype).itemsize * (width or rows.shape[1])))
     # Memory touched first costs more than a copy.
     buffer = np.empty((min(size, n), rows.shape[1]), dtype=dtype)
     for start in range(0, n, size):
@@ -443,11 +443,6 @@ def row_blocks(
         with np.errstate(invalid="ignore", over="ignore"):  # `check_finite` says it better
             block[...] = rows[start:stop] if index is None else rows[index[start:stop]]
         yield np.arange(start, stop), block
-
-
-def block_size(width: int, dtype: type[np.floating[Any]] = np.float64) -> int:
-    """Rows of a block of `row_blocks`."""
-    return max(2, BLOCK_BYTES // (np.dtype(dtype).itemsize * width))
 
 
 def is_narrow(rows: NDArray[Any]) -> bool:

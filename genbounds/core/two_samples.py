@@ -1,16 +1,15 @@
 """What two samples do together to the error of a score.
 
 To second order a score of two samples has, beside the quadratic part h of either (`expansion`), a
-mixed part 2 Σ h(x_i, y_j) / nm. A score says what it is by a `Between`; from there on the
+mixed part 2 Σ h(x_i, y_j) / nm, which `Form.across` gives for blocks of either. From there on the
 Fréchet distance and kernel distances are the same. Derivation: docs/explanation/frechet.md and
 docs/explanation/sampling.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,36 +26,37 @@ share. As many as cost no more than ..."""
 PAIR_WORK = 1 << 27
 """... so many products, where those of a row grow with the square of its width."""
 
-Between = Callable[[Any, Index, Any, Index], Float]
-"""h(x_i, y_j) for rows i of a block of the first sample and rows j of one of the second."""
 
-
-@dataclass(frozen=True)
-class TwoSamples:
+class TwoSamples(NamedTuple):
     """What the rows of two samples tell to second order, and how they were drawn.
 
     Attributes
     ----------
     forms : tuple of Form
+        `across` of the first takes blocks of either.
     designs : tuple of Design or None
         None: independent rows.
-    between : Between
-        The mixed part.
     """
 
     forms: tuple[Form, Form]
     designs: tuple[Design | None, Design | None]
-    between: Between
 
 
 def mixed_square(samples: TwoSamples) -> float:
     """Σ M_IJ² over the units I of one sample and J of the other, estimated from random ones."""
-    (one, ones, n), (two, twos, m) = (
-        _random_steps(form, design, np.random.default_rng(form.seed + k))
-        for k, (form, design) in enumerate(zip(samples.forms, samples.designs, strict=True))
-    )
+    (one, two), designs = samples.forms, samples.designs
+    rngs = [np.random.default_rng(form.seed + k) for k, form in enumerate(samples.forms)]
+    if all(design is None or design.independent for design in designs):
+        most = int(np.clip(PAIR_WORK // one.width**2, LEAST_PAIRS, MOST_PAIRS))
+        x, y = (
+            form.block(rng.integers(form.rows_at_hand, size=most))
+            for form, rng in zip(samples.forms, rngs, strict=True)
+        )
+        k = np.arange(most)
+        return float(np.mean(one.across(x, k, y, k) ** 2)) / (one.n * two.n)
+    (x, ones, n), (y, twos, m) = map(_random_steps, samples.forms, designs, rngs)
     k = np.arange(max(len(ones), len(twos)))
-    values = _products(samples.between, one, two, ones, k % len(ones), twos, k % len(twos))
+    values = _products(one, x, y, ones, k % len(ones), twos, k % len(twos))
     return n * m * float(np.mean(values**2))
 
 
@@ -79,14 +79,14 @@ def _random_steps(
 
 
 def _products(
-    between: Between, one: Any, two: Any, ones: Steps, chosen: Index, twos: Steps, theirs: Index
+    form: Form, one: Any, two: Any, ones: Steps, chosen: Index, twos: Steps, theirs: Index
 ) -> Float:
     """Σ a_i b_j h(x_i, y_j) for steps ``chosen[k]`` and ``theirs[k]`` of two blocks."""
     i, j, scale, which = ones.paired(chosen, twos, theirs)
     total = np.zeros(chosen.size)
     for start in range(0, i.size, PAIR_BUDGET // 8):
         part = slice(start, start + PAIR_BUDGET // 8)
-        values = between(one, i[part], two, j[part]) * scale[part]
+        values = form.across(one, i[part], two, j[part]) * scale[part]
         total += sums_by(which[part], values, chosen.size)
     return total
 
@@ -294,16 +294,15 @@ class _Shared:
             self._steps(k, place[units], None if mates is None else place[mates[units]])
             for k, place in enumerate(self.units)
         )
-        first, between = np.arange(units.size), self.samples.between
-        within = [form.across for form in self.samples.forms]
+        first, form = np.arange(units.size), self.samples.forms[0]
         values = []
         for shift in range(1, shifts + 1):
             other = (first + shift) % units.size
             values.append(
-                _products(within[0], x, x, ones, first, ones, other)
-                + _products(within[1], y, y, twos, first, twos, other)
-                + _products(between, x, y, ones, first, twos, other)
-                + _products(between, x, y, ones, other, twos, first)
+                _products(form, x, x, ones, first, ones, other)
+                + _products(form, y, y, twos, first, twos, other)
+                + _products(form, x, y, ones, first, twos, other)
+                + _products(form, x, y, ones, other, twos, first)
             )
         return np.concatenate(values)
 
@@ -319,7 +318,7 @@ class _Shared:
             part = slice(start, start + step)
             (one, steps), (two, others) = self._steps(0, ones[part]), self._steps(1, twos[part])
             k = np.arange(len(steps))
-            values.append(_products(self.samples.between, one, two, steps, k, others, k))
+            values.append(_products(self.samples.forms[0], one, two, steps, k, others, k))
         return np.concatenate(values)
 
     def _steps(self, k: int, units: Index, mates: Index | None = None) -> tuple[Any, Steps]:

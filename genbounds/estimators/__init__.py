@@ -19,8 +19,8 @@ from genbounds.core.estimate import Estimate as Estimate
 from genbounds.core.estimate import SampleError as SampleError
 from genbounds.core.estimate import heavy_tails as heavy_tails
 from genbounds.core.estimate import small_sample as small_sample
-from genbounds.core.intervals import student_quantile as student_quantile
-from genbounds.core.intervals import welch_degrees_of_freedom as welch_degrees_of_freedom
+from genbounds.core.estimate import student_quantile as student_quantile
+from genbounds.core.estimate import welch_degrees_of_freedom as welch_degrees_of_freedom
 from genbounds.core.moments import Moments as Moments
 from genbounds.core.scale import unit_of as unit_of
 from genbounds.estimators._compare import check_comparable as check_comparable

@@ -15,11 +15,9 @@ from numpy.typing import NDArray
 from genbounds._betting import betting_lower_limit
 from genbounds._text import quoted
 from genbounds.core.design import Design, Index, design_of, drawn, few_seeds, row_design, sums_by
-from genbounds.core.estimate import Estimate, heavy_tails, skewed, small_sample
+from genbounds.core.estimate import Estimate, OwnInterval, heavy_tails, skewed, small_sample
 from genbounds.core.expansion import FormOfNumbers, RowTerms, expand
-from genbounds.core.intervals import OwnInterval
 from genbounds.estimators._metric_spec import MetricSpec, Prepared
-from genbounds.origins import origin_of
 from genbounds.results import Score
 from genbounds.samples import Sample, features_of
 from genbounds.validation import (
@@ -104,7 +102,7 @@ def mean_score(
             raise InputError("is a Sample, which has groups of its own.", argument="values")
         values = Sample(_column("values", values), groups=groups)
     found = mean_estimate(values, bounds=bounds, name="values")
-    return found.made_from({"`values`": origin_of(values)}).score(level)
+    return found.made_from(values=values).score(level)
 
 
 def mean_estimate(

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._process import silenced
-from genbounds.core.estimate import NO_VARIATION
-from genbounds.core.intervals import student_quantile
+from genbounds.core.estimate import NO_VARIATION, student_quantile
 from genbounds.diagnostics import warn_of
 from genbounds.results import Score
 from genbounds.validation import (

@@ -19,11 +19,10 @@ from genbounds._scratch import is_dask_array
 from genbounds.core.average import average
 from genbounds.core.checks import Checked, check_rows
 from genbounds.core.difference import EstimateDifference, difference
-from genbounds.core.estimate import Estimate, mean_variance
-from genbounds.core.intervals import welch_degrees_of_freedom
+from genbounds.core.estimate import Estimate, mean_variance, welch_degrees_of_freedom
 from genbounds.core.linalg import EPS
 from genbounds.core.moments import Moments
-from genbounds.estimators.frechet._reference import FrechetReference
+from genbounds.estimators.frechet._distance import FrechetReference
 from genbounds.estimators.frechet._sample import weighted_moments
 from genbounds.estimators.kernels import FoldedSample, folded, inspected_models, warnings_of
 from genbounds.mixtures._judged import Judged

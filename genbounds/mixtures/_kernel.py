@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from genbounds.core.estimate import Estimate, heavy_tails, small_sample
-from genbounds.core.intervals import student_quantile
+from genbounds.core.estimate import Estimate, heavy_tails, small_sample, student_quantile
 from genbounds.estimators.kernels._crossed import CrossedMeans
 from genbounds.validation import Float
 

@@ -83,7 +83,7 @@ def authpct(fake: Any, train: Any, *, level: float = 0.95) -> Score:
     """
     level = check_open_unit("level", level)
     found = TrainingRows(train, name="train").estimate(fake)
-    return found.made_from({"`fake`": origin_of(fake), "`train`": origin_of(train)}).score(level)
+    return found.made_from(fake=fake, train=train).score(level)
 
 
 class TrainingRows:

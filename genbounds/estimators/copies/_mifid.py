@@ -18,7 +18,6 @@ from genbounds.estimators._mean import mean_by_design
 from genbounds.estimators._metric_spec import MetricSpec, preparing
 from genbounds.estimators.frechet import FrechetReference
 from genbounds.estimators.kernels import unit_rows
-from genbounds.origins import origin_of
 from genbounds.results import Diagnostic, Score
 from genbounds.samples import converted, features_of
 from genbounds.validation import (
@@ -102,7 +101,7 @@ def mifid(
     """
     level = check_open_unit("level", level)
     found = MifidReference(real, threshold=threshold).estimate(fake, estimator=estimator)
-    return found.made_from({"`fake`": origin_of(fake), "`real`": origin_of(real)}).score(level)
+    return found.made_from(fake=fake, real=real).score(level)
 
 
 class MifidReference:

@@ -15,8 +15,8 @@ from genbounds.core.checks import check_sample
 from genbounds.core.estimate import Estimate
 from genbounds.core.moments import Moments
 from genbounds.estimators.frechet._classes import Label, common_classes, rows_by_class
+from genbounds.estimators.frechet._distance import FrechetReference
 from genbounds.estimators.frechet._over_classes import Side, mean_less_whole, mean_over_classes
-from genbounds.estimators.frechet._reference import FrechetReference
 from genbounds.results import Diagnostic, Score, hedged
 from genbounds.samples import Sample, balanced, converted, features_of, go_across
 from genbounds.validation import InputError, check_open_unit

@@ -6,21 +6,12 @@ import numpy as np
 
 from genbounds.core.estimate import EXACT, Estimate, SampleError, Tails
 from genbounds.diagnostics import warn_of
-from genbounds.estimators.frechet._outcome import make_estimate
-from genbounds.estimators.frechet._pair import FrechetPair, plugin_value
-from genbounds.estimators.frechet._sample import FEW_RATIO, FrechetSample, per_dimension
+from genbounds.estimators.frechet._pair import FrechetPair, make_estimate, plugin_value
+from genbounds.estimators.frechet._sample import FEW_RATIO, FIT_RATIO, FrechetSample, per_dimension
 from genbounds.estimators.spectrum_fit._both_samples import fit_both_samples
 from genbounds.estimators.spectrum_fit._one_sample import Fit, fit_from_moments, fit_one_sample
 from genbounds.results import Diagnostic
 from genbounds.validation import Float
-
-RATIO = 8
-"""Below this many samples per dimension in one sample, and with the other better sampled, ..."""
-
-DIRECTIONS = 100
-"""... from so many dimensions on, the spectrum fit still errs less than the expansion, for every
-distribution tried (docs/explanation/few_samples.md): its remainder falls with the samples per
-dimension, the standard error with the number of dimensions as well."""
 
 GROUPS = 5
 """Groups of the delete-group jackknife over the other sample when one sample is small."""
@@ -30,20 +21,11 @@ DOUBTS = ("misfit", "few-samples")
 heavy tails, would be true of either."""
 
 
-def fit_goes_first(fake: FrechetSample, real: FrechetSample) -> bool:
-    """Whether a fit is tried before the expansion."""
-    ratios = per_dimension(fake, real)
-    few, other = _by_size(fake, real)
-    wide = min(fake.directions, real.directions) >= DIRECTIONS
-    known = other.rows is not None or max(ratios) >= RATIO
-    return few.rows is not None and min(ratios) < RATIO and wide and known
-
-
 def debias_by_fit(fake: FrechetSample, real: FrechetSample, *, every_row: bool) -> Estimate:
     """Debias where one sample, or both, has few samples per dimension, by a spectrum fit."""
     smaller, larger = sorted(per_dimension(fake, real))
-    few, other = _by_size(fake, real)
-    if few.rows is not None and other.rows is not None and larger < RATIO:
+    few, other = (fake, real) if fake.effective <= real.effective else (real, fake)
+    if few.rows is not None and other.rows is not None and larger < FIT_RATIO:
         joint = _fitted_jointly(few, other, fake, real)
         if joint is not None:
             return joint
@@ -70,11 +52,6 @@ def debias_by_fit(fake: FrechetSample, real: FrechetSample, *, every_row: bool) 
     return make_estimate(
         method, value, (fake, real), errors, warnings=warnings, details=fit.details
     )
-
-
-def _by_size(fake: FrechetSample, real: FrechetSample) -> tuple[FrechetSample, FrechetSample]:
-    """Return both samples, the one with fewer samples per dimension first."""
-    return (fake, real) if fake.effective <= real.effective else (real, fake)
 
 
 def _degrees(sample: FrechetSample) -> float:

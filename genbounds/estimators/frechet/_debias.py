@@ -1,38 +1,74 @@
-"""How the Fréchet distance is estimated: plug-in, FD∞, and the debiased methods by sample size."""
+"""How the Fréchet distance is estimated: plug-in, FD∞, and the debiased methods by sample size.
+
+From four samples per dimension on by the expansion in 1/n: second order, and third order by halving
+the samples that are not large; for rows, groups, strata, weights and shared units alike.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from genbounds.core.design import Index
-from genbounds.core.estimate import Estimate, bias_left
+from genbounds.core.estimate import Estimate, SampleError, bias_left
+from genbounds.core.expansion import HALVING_NOISE, halved, third_order
 from genbounds.core.two_samples import shared_units
 from genbounds.diagnostics import Severity, warn_of
 from genbounds.estimators._extrapolation import LINEAR, Subsets, extrapolate
-from genbounds.estimators.frechet._by_expansion import debias_by_expansion
-from genbounds.estimators.frechet._by_fit import DOUBTS, debias_by_fit, fit_goes_first
-from genbounds.estimators.frechet._outcome import make_estimate
-from genbounds.estimators.frechet._pair import FrechetPair, plugin_value
-from genbounds.estimators.frechet._sample import FEW_RATIO, FrechetSample, per_dimension
+from genbounds.estimators.frechet._by_fit import DOUBTS, debias_by_fit
+from genbounds.estimators.frechet._form import PART_ROWS, PART_WORK, gaussian_bias
+from genbounds.estimators.frechet._pair import FrechetPair, make_estimate, plugin_value
+from genbounds.estimators.frechet._sample import (
+    FEW_RATIO,
+    FIT_RATIO,
+    PAIRING_SEED,
+    SIDES,
+    SPLIT_RATIO,
+    FrechetSample,
+    per_dimension,
+)
 from genbounds.estimators.spectrum_fit._one_sample import REPEATED_SHARE
 from genbounds.results import Diagnostic
 from genbounds.validation import InputError
 
+FIT_DIRECTIONS = 100
+"""From so many dimensions on, and below `FIT_RATIO` samples per dimension, the spectrum fit still
+errs less than the expansion, for every distribution tried (docs/explanation/few_samples.md): its
+remainder falls with the samples per dimension, the standard error with the number of dimensions as
+well."""
+
+EFFECTIVE_RATIO = 3.3
+"""Samples per dimension that the expansion needs when dependence, heavy tails or rare features are
+allowed for: a bias k times that of independent Gaussian rows makes n rows as good as n/k."""
+
+LARGEST_REMAINDER = 0.4
+"""Standard errors of bias that may be left after the third order. Where the bias is k times that of
+Gaussian rows, about k - 1 times the third-order correction is left: the remainder of heavy tails
+falls more slowly with n than halving takes it to. Rows of Student's t with 4 and 5 degrees of
+freedom, which cover too seldom, are above it, those with 8 below (docs/evidence/accuracy.md)."""
+
 
 def debias(fake: FrechetSample, real: FrechetSample, *, every_row: bool) -> Estimate:
     """Remove the bias of both samples by the method that their sizes call for."""
-    few = min(per_dimension(fake, real)) < FEW_RATIO
+    ratios = per_dimension(fake, real)
+    few = min(ratios) < FEW_RATIO
     if few:
         # A few repeated rows, which real images have, do not disturb a fit.
         fake, real = (_without_repeats(sample) for sample in (fake, real))
     shared = shared_units(fake.design, real.design) is not None
     if not shared and fake.independent and real.independent:
-        if few:
-            return debias_by_fit(fake, real, every_row=every_row)
-        if fit_goes_first(fake, real):
+        small, other = (fake, real) if fake.effective <= real.effective else (real, fake)
+        fits = few or (
+            min(ratios) < FIT_RATIO
+            and min(fake.directions, real.directions) >= FIT_DIRECTIONS
+            and small.rows is not None
+            and (other.rows is not None or max(ratios) >= FIT_RATIO)
+        )
+        if fits:
             estimate = debias_by_fit(fake, real, every_row=every_row)
             doubts = {one.code for one in estimate.warnings if one.severity == "unreliable"}
-            if doubts.isdisjoint(DOUBTS):
+            if few or doubts.isdisjoint(DOUBTS):
                 return estimate
     return debias_by_expansion(fake, real, every_row=every_row)
 
@@ -42,6 +78,156 @@ def _without_repeats(sample: FrechetSample) -> FrechetSample:
     if design is None or not design.of_repeats:
         return sample
     return sample if design.units < (1.0 - REPEATED_SHARE) * design.n else sample.as_independent()
+
+
+def debias_by_expansion(fake: FrechetSample, real: FrechetSample, *, every_row: bool) -> Estimate:
+    """Second order, and third order by halving whichever sample is not large."""
+    samples, ratios = (fake, real), per_dimension(fake, real)
+    pair = FrechetPair(fake, real, every_row=every_row)
+    expanded = pair.expand()
+    errors, shared = expanded.errors, expanded.shared
+    second_order = pair.plugin() - expanded.bias
+    tails, dependence = _excess(pair, errors)
+    # Dependent rows are as good as fewer independent ones.
+    as_good_as = [
+        ratio if side.n is None or side.independent else ratio * side.n / side.effective / times
+        for side, ratio, times in zip(samples, ratios, dependence, strict=True)
+    ]
+    small = [
+        side.rows is not None and ratio < max(SPLIT_RATIO, EFFECTIVE_RATIO * times)
+        for side, ratio, times in zip(samples, as_good_as, tails, strict=True)
+    ]
+    if shared is not None and any(small):  # a unit in both lies in the same half of both
+        small = [True, True]
+    halves = _halves(samples, small, every_row, joint=shared is not None) if any(small) else None
+    value, shared_variance = second_order, expanded.shared_variance
+    if halves is not None:
+        value = third_order(second_order, _half_values(halves))
+        if shared is None:
+            errors = _with_halving_noise(errors, small)
+        else:
+            shared_variance += HALVING_NOISE * shared.quadratic_variance
+    warnings: tuple[Diagnostic, ...] = ()
+    if min(ratios) < FEW_RATIO:  # says all: too few even if rows were independent
+        warnings = (warn_of("few-per-dimension", ratio=min(ratios), least=FEW_RATIO),)
+    elif not (fake.independent and real.independent):
+        warnings = _dependence(samples, dependence, pair.directions[0].size)
+    estimate = make_estimate(
+        "second-order" if halves is None else "third-order",
+        value,
+        samples,
+        errors,
+        shared_variance=shared_variance,
+        warnings=warnings,
+    )
+    # What heavy tails leave of the bias; an interval down to 0 covers a small distance even so.
+    left, stderr = (max(tails) - 1.0) * abs(value - second_order), estimate.stderr
+    if left <= LARGEST_REMAINDER * stderr or value <= 2.0 * stderr:
+        return estimate
+    return estimate.warned(warn_of("tail-bias", times=max(tails), left=left, stderr=stderr))
+
+
+def _halves(
+    samples: tuple[FrechetSample, FrechetSample], small: list[bool], every_row: bool, *, joint: bool
+) -> list[FrechetPair] | None:
+    """Random halves of the units of the small samples; None where a stratum has too few units.
+
+    `joint`: shared units go into the same half of either sample.
+    """
+    parts: list[tuple[FrechetSample, ...]] = []
+    named = None
+    for sample, is_small in zip(samples, small, strict=True):
+        design = sample.design
+        if not is_small:
+            parts.append((sample, sample))
+        elif design is None or (design.independent and not joint):
+            parts.append(sample.divided(2).parts)
+        else:
+            half = design.halves(np.random.default_rng(PAIRING_SEED), named)
+            if half is None:
+                return None
+            if joint and design.labels is not None:
+                named = design.labels, half
+            parts.append(sample.halves(half))
+    return [FrechetPair(one, two, every_row=every_row) for one, two in zip(*parts, strict=True)]
+
+
+def _half_values(halves: list[FrechetPair]) -> list[float]:
+    """Plug-in less second-order bias of both halves.
+
+    For large samples only the first half pays for eigenvectors: the second differs from it in the
+    Gaussian part of the bias, a function of the eigenvalues, and takes the rest from it.
+    """
+    first, second = halves
+    bias = first.bias()
+    values = [first.plugin() - bias]
+    costly = not first.every_row and any(
+        side.n is not None and side.n > PART_ROWS and side.n * side.mean.size**2 > PART_WORK
+        for side in first.samples
+    )
+    if costly:
+        rest = bias - first.gaussian_bias(first.roots)
+        roots = second.roots_alone
+        values.append(second.plugin(roots) - second.gaussian_bias(roots) - rest)
+    else:
+        values.append(second.plugin() - second.bias())
+    return values
+
+
+def _with_halving_noise(
+    errors: tuple[SampleError, SampleError], small: list[bool]
+) -> tuple[SampleError, SampleError]:
+    one, two = (
+        halved(error, both=all(small)) if is_small else error
+        for error, is_small in zip(errors, small, strict=True)
+    )
+    return one, two
+
+
+def _excess(
+    pair: FrechetPair, errors: tuple[SampleError, SampleError]
+) -> tuple[list[float], list[float]]:
+    """How many times the bias of independent Gaussian rows either sample's is.
+
+    By its tails, of rows as if they were independent; by tails and dependence, at least 1. Both
+    are 1 where no rows are known. Dependence is as fewer rows, which halving deals with.
+    """
+    roots = pair.directions[0]
+    tails, dependence = [1.0, 1.0], [1.0, 1.0]
+    for k, (side, error) in enumerate(zip(pair.samples, errors, strict=True)):
+        if side.rows is None or side.n is None:
+            continue
+        # Of independent Gaussian rows, the bias of the root alone.
+        gaussian = gaussian_bias(0.0, roots, side.effective)
+        if gaussian > 0.0:
+            tails[k] = (error.row_bias - side.trace / side.effective) / gaussian
+        gaussian = gaussian_bias(0.0, roots, side.n) + float(roots.sum()) / side.n
+        if gaussian > 0.0:
+            dependence[k] = max(error.bias / gaussian, 1.0)
+    return tails, dependence
+
+
+def _dependence(
+    samples: tuple[FrechetSample, FrechetSample], dependence: list[float], directions: int
+) -> tuple[Diagnostic, ...]:
+    """Doubt the expansion where dependence leaves too few effective samples per dimension."""
+    warnings = []
+    for name, side, times in zip(SIDES, samples, dependence, strict=True):
+        if side.rows is None or side.n is None:
+            continue
+        ratio = side.n / times / max(directions, 1)
+        if ratio < EFFECTIVE_RATIO:
+            warnings.append(
+                warn_of(
+                    "tails-as-few" if side.independent else "dependent-as-few",
+                    times=times,
+                    n=side.n,
+                    name=name,
+                    ratio=ratio,
+                    least=EFFECTIVE_RATIO,
+                )
+            )
+    return tuple(warnings)
 
 
 def plugin(fake: FrechetSample, real: FrechetSample, *, every_row: bool) -> Estimate:

@@ -1,4 +1,4 @@
-"""First and second order of the Fréchet distance in one sample.
+"""First and second order of the Fréchet distance in one sample; what Gaussian rows would have.
 
 With cov_r = L Lᵀ and the eigendecomposition Lᵀ Σ L = U diag(s²) Uᵀ, the coordinates
 w = diag(1/s) Uᵀ Lᵀ (x - μ) have unit covariance, and in E_ij = mean(w_i w_j) - δ_ij
@@ -14,6 +14,7 @@ docs/explanation/frechet.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -23,9 +24,10 @@ from numpy.typing import NDArray
 
 from genbounds.core.design import Index
 from genbounds.core.expansion import Form, RowTerms
+from genbounds.core.linalg import EPS
 from genbounds.core.moments import row_blocks
-from genbounds.estimators.frechet._gaussian import WIDE, exponential_factor, root_weights
 from genbounds.estimators.frechet._sample import PAIRING_SEED, FrechetSample
+from genbounds.estimators.spectrum_fit._contour import contour_trace_root
 from genbounds.validation import Float
 
 PART_ROWS = 2048
@@ -40,6 +42,16 @@ stays in the cache, where touching more memory would cost as much as their produ
 
 LEFT_OUT = 0.01
 """What a shorter factor of H leaves out, of the rounding of the products."""
+
+WIDE = 96
+"""From more directions on than this, products with H are those with its factor: faster."""
+
+FACTOR_STEP = 0.35
+FACTOR_RTOL = 1e-12
+"""Of H from its factor: what the ends of the sum leave out. The step costs 1.3e-11 at most."""
+
+PAIR_BLOCK = 1 << 16
+"""Pairs of directions that are worked on at a time: they stay in the cache."""
 
 
 class Rows(NamedTuple):
@@ -56,12 +68,15 @@ class Rows(NamedTuple):
         weighted rows as they are err with the square of the mean, which makes it √s w.
     diagonal : ndarray of shape (k,)
         Σ_i H_ii w_i² of each.
+    generated : bool
+        Which sample they are of.
     """
 
     x: Float
     w: NDArray[Any]
     linear: NDArray[Any]
     diagonal: Float
+    generated: bool
 
 
 class RootHessian:
@@ -89,6 +104,7 @@ class RootHessian:
         self.dtype: np.dtype[Any] = dtype or np.dtype(np.float64)
         self.diagonal: Float = roots / 4.0
         self.constant = float(self.diagonal.sum())
+        self.slope: NDArray[Any] = self.diagonal.astype(self.dtype)
         if roots.size > WIDE:
             factor = _short_factor(roots, self.dtype)
             self.factor: NDArray[Any] | None = factor.astype(self.dtype)
@@ -101,39 +117,10 @@ class RootHessian:
     @cached_property
     def weights(self) -> NDArray[Any]:
         """H, of shape (r, r)."""
-        return root_weights(self.roots.astype(self.dtype))
-
-    def rows(self, x: Float, w: NDArray[Any], *, empirical: bool = False) -> Rows:
-        """Centred rows and their coordinates; `empirical`: of weighted rows as they are."""
-        diagonal = np.empty(len(w))
-        for piece in _pieces(w):
-            diagonal[piece] = (w[piece] * w[piece]) @ self.diagonal.astype(self.dtype)
-        return Rows(x, w, np.sqrt(self.roots) * w if empirical else x, diagonal)
-
-    def terms(self, rows: Rows, gap: Float, transport: Float) -> RowTerms:
-        """Of k rows: influence, not centred; h(x, x) and its part linear in `Rows.linear` and w².
-
-        Parameters
-        ----------
-        rows : Rows
-        gap : ndarray of shape (d,)
-            Mean of the sample less that of the other.
-        transport : ndarray of shape (r,)
-            The roots along which the influence is taken, freed of the noise of the transport map.
-        """
-        influence, own, known = np.empty((3, len(rows.x)))
-        along = np.column_stack([transport, self.slopes]).astype(self.dtype)
-        for piece in _pieces(rows.w):
-            x, w = rows.x[piece], rows.w[piece]
-            w2 = w * w
-            squared_norm = linear = np.einsum("ij,ij->i", x, x)
-            if rows.linear is not rows.x:
-                linear = np.einsum("ij,ij->i", rows.linear[piece], rows.linear[piece])
-            moved, slopes = (w2 @ along).astype(np.float64).T
-            influence[piece] = 2.0 * (x @ gap) + squared_norm - moved
-            own[piece] = self.square(w2) - 2.0 * rows.diagonal[piece] + linear + self.constant
-            known[piece] = linear + slopes
-        return RowTerms(influence, own, known)
+        roots = self.roots.astype(self.dtype)
+        weights: NDArray[Any] = np.divide(roots / 2, np.add.outer(roots, roots))
+        weights *= roots[:, None]
+        return weights
 
     def square(self, v: NDArray[Any]) -> Float:
         """Σ_ij H_ij v_i v_j of every row."""
@@ -144,26 +131,10 @@ class RootHessian:
             square = np.einsum("ij,ij->i", parts, parts)
         return square
 
-    def own_sum(self, rows: Rows) -> float:
-        """Σ h(x, x) of independent rows."""
-        squares, square = np.zeros(self.roots.size), 0.0
-        for piece in _pieces(rows.w):
-            w2 = rows.w[piece] * rows.w[piece]
-            squares += w2.sum(axis=0)
-            if self.factor is None:
-                square += float((w2.T @ w2 * self.weights).sum())
-            else:
-                parts = w2 @ self.factor
-                square += float(np.vdot(parts, parts))
-        own = square - 2.0 * float(self.diagonal @ squares) + float(np.vdot(rows.x, rows.x))
-        return own + len(rows.w) * self.constant
-
-    def across(self, one: Rows, i: Index | slice, two: Rows, j: Index | slice) -> Float:
-        """H of rows i of one block with as many rows j of another."""
-        values = self.square(one.w[i] * two.w[j])
-        values += np.einsum("ij,ij->i", one.linear[i], two.linear[j])
-        values += self.constant - one.diagonal[i] - two.diagonal[j]
-        return values
+    def quadratic(self, w: NDArray[Any], v: NDArray[Any]) -> Float:
+        """Σ_ij H_ij (w_i w_j - δ_ij)(v_i v_j - δ_ij) of every row of two arrays."""
+        quadratic: Float = self.square(w * v) - (w * w + v * v) @ self.diagonal + self.constant
+        return quadratic
 
 
 def _short_factor(roots: Float, dtype: np.dtype[Any]) -> Float:
@@ -186,11 +157,12 @@ class FrechetForm(Form):
     ----------
     sample : FrechetSample
         Rows, or a random part of them that was kept beside moments.
+    generated : bool
     gap : ndarray of shape (d,)
         Mean of the sample less that of the other.
     hessian : RootHessian
     transport : ndarray of shape (r,)
-        As for `RootHessian.terms`.
+        The roots along which the influence is taken, freed of the noise of the transport map.
     projection : ndarray of shape (d, r)
         Maps centred rows to w.
 
@@ -206,6 +178,7 @@ class FrechetForm(Form):
         self,
         sample: FrechetSample,
         *,
+        generated: bool,
         gap: Float,
         hessian: RootHessian,
         transport: Float,
@@ -217,6 +190,7 @@ class FrechetForm(Form):
         self.rows, self.index = sample.some_rows, sample.index
         self.rows_at_hand = len(self.rows) if self.index is None else self.index.size
         self.mean, self.gap, self.empirical = sample.mean, gap, not sample.independent
+        self.generated = generated
         self.hessian, self.transport = hessian, transport
         self.widest = max(gap.size, hessian.roots.size)
         self.width = gap.size + hessian.roots.size
@@ -242,21 +216,61 @@ class FrechetForm(Form):
             yield positions, self._of(x)
 
     def _of(self, x: Float) -> Rows:
+        """Return rows centred, in place, with their coordinates."""
         x -= self.mean
-        w = x.astype(self.hessian.dtype, copy=False) @ self.projection
-        return self.hessian.rows(x, w, empirical=self.empirical)
+        hessian = self.hessian
+        w = x.astype(hessian.dtype, copy=False) @ self.projection
+        diagonal = np.empty(len(w))
+        for piece in _pieces(w):
+            diagonal[piece] = (w[piece] * w[piece]) @ hessian.slope
+        linear = np.sqrt(hessian.roots) * w if self.empirical else x
+        return Rows(x, w, linear, diagonal, self.generated)
 
     def terms(self, block: Rows, positions: Index) -> RowTerms:
         """Influence and h(x, x); w² has mean 1 and ‖x‖² the trace as mean over all rows."""
-        return self.hessian.terms(block, self.gap, self.transport)
+        hessian = self.hessian
+        influence, own, known = np.empty((3, len(block.x)))
+        along = np.column_stack([self.transport, hessian.slopes]).astype(hessian.dtype)
+        for piece in _pieces(block.w):
+            x, w = block.x[piece], block.w[piece]
+            w2 = w * w
+            squared_norm = linear = np.einsum("ij,ij->i", x, x)
+            if block.linear is not block.x:
+                linear = np.einsum("ij,ij->i", block.linear[piece], block.linear[piece])
+            moved, slopes = (w2 @ along).astype(np.float64).T
+            influence[piece] = 2.0 * (x @ self.gap) + squared_norm - moved
+            square = hessian.square(w2)
+            own[piece] = square - 2.0 * block.diagonal[piece] + linear + hessian.constant
+            known[piece] = linear + slopes
+        return RowTerms(influence, own, known)
 
     def across(self, one: Rows, i: Index, two: Rows, j: Index) -> Float:
-        """h(x_i, x_j)."""
-        return self.hessian.across(one, i, two, j)
+        """h(x_i, x_j), also of rows of the other sample: less then, and linear in x.
+
+        The means of two samples do not enter each other's covariance.
+        """
+        values = self.hessian.square(one.w[i] * two.w[j])
+        same = one.generated == two.generated
+        x, y = (one.linear[i], two.linear[j]) if same else (one.x[i], two.x[j])
+        values += np.einsum("ij,ij->i", x, y)
+        values += self.hessian.constant - one.diagonal[i] - two.diagonal[j]
+        return values if same else -values
 
     def bias(self) -> float:
         """Mean of h(x, x) over n, from all rows: sums over them, without the terms of each."""
-        total = sum(self.hessian.own_sum(block) for _, block in self.blocks(None))
+        hessian, total = self.hessian, 0.0
+        squares = np.zeros(hessian.roots.size)
+        for _, block in self.blocks(None):
+            for piece in _pieces(block.w):
+                w2 = block.w[piece] * block.w[piece]
+                squares += w2.sum(axis=0)
+                if hessian.factor is None:
+                    total += float((w2.T @ w2 * hessian.weights).sum())
+                else:
+                    parts = w2 @ hessian.factor
+                    total += float(np.vdot(parts, parts))
+            total += float(np.vdot(block.x, block.x)) + len(block.w) * hessian.constant
+        total -= 2.0 * float(hessian.diagonal @ squares)
         return total / self.rows_at_hand / self.divisor
 
     def square_of(self, rows: Index, v: Float) -> float:
@@ -303,17 +317,144 @@ class FrechetSums:
 
     def inner(self, other: FrechetSums) -> float:
         """Σ_ij v_i u_j h(x_i, y_j) with the rows y of another sample."""
-        product = (self._centred() * other._centred() * self.hessian.weights).sum()
-        return float(np.vdot(self.with_x, other.with_x)) + float(product)
+        one, two = (sums.with_w - sums.total * np.eye(len(sums.with_w)) for sums in (self, other))
+        product = float((one * two * self.hessian.weights).sum())
+        return float(np.vdot(self.with_x, other.with_x)) + product
 
     def square(self) -> float:
         """Σ_ij v_i v_j h(x_i, x_j)."""
-        squares = self._centred()
+        squares = self.with_w.copy()
+        squares[np.diag_indices_from(squares)] -= self.total
         squares *= squares
         squares *= self.hessian.weights
         return float(np.vdot(self.linear, self.linear)) + float(squares.sum())
 
-    def _centred(self) -> Float:
-        out = self.with_w.copy()
-        out[np.diag_indices_from(out)] -= self.total
-        return out
+
+# --- Gaussian rows: bias, variance and transport map in closed form ------------------------------
+
+
+def exponential_factor(roots: Float) -> Float:
+    """Return A of shape (r, k) with ``A @ A.T`` = H, H_ij = s_i s_j / (2 (s_i + s_j)).
+
+    1/x = ∫ exp(u - x exp(u)) du by the trapezoidal rule, whose error falls exponentially with the
+    step. All terms are positive, and k, some 100, grows with the logarithm of the ratio of the
+    `roots` only.
+    """
+    low = math.log(FACTOR_RTOL / 2.0 / float(roots.max()))
+    high = math.log(-math.log(FACTOR_RTOL) / 2.0 / float(roots.min()))
+    rates = np.exp(np.arange(low, high + FACTOR_STEP, FACTOR_STEP))
+    factor = np.exp(-np.outer(roots, rates))
+    factor *= roots[:, None]
+    factor *= np.sqrt(FACTOR_STEP / 2.0 * rates)
+    return factor
+
+
+def gaussian_bias(trace: float, roots: Float, n: float) -> float:
+    """Second-order bias for Gaussian features, where Var(w_i w_j) = 1 + δ_ij.
+
+    Tr Σ / n + (1/2n) Σ_ij s_i s_j (1 + δ_ij) / (s_i + s_j), with `trace` = Tr Σ, singular values
+    `roots` of shape (r,) and `n` rows.
+    """
+    s = roots[roots > 0.0]
+    if s.size > WIDE:
+        sums = exponential_factor(s).sum(axis=0)
+        pairs = 2.0 * float(sums @ sums)
+    else:
+        pairs = float((s / (s / s[:, None] + 1.0)).sum())
+    return float(trace / n + (pairs + s.sum() / 2.0) / (2.0 * n))
+
+
+def transport_roots(roots: Float, n: float, other: float = math.inf) -> Float:
+    """Take the noise of `n` own rows and of `other` rows of the other sample off the transport map.
+
+    Estimated from them its coordinate s_i errs on average by
+
+        s_i/2n Σ_j (1 + δ_ij) (1 - r_ij²) - s_i/2m Σ_j (1 + δ_ij) (1 - r_ij)²,
+        r_ij = s_i / (s_i + s_j),
+
+    for Gaussian rows: the third-order term of the distance. Derivation:
+    docs/explanation/frechet.md.
+
+    Parameters
+    ----------
+    roots : ndarray of shape (r,)
+        The singular values s, all positive.
+    n, other : float
+        Rows of either sample; infinite where its moments are exact.
+
+    Returns
+    -------
+    ndarray of shape (r,)
+        At least half and at most twice `roots`.
+    """
+    first, second = np.empty_like(roots), np.empty_like(roots)
+    step = max(1, PAIR_BLOCK // max(roots.size, 1))
+    for start in range(0, roots.size, step):
+        block = slice(start, start + step)
+        rest = roots / (roots[block, None] + roots)  # 1 - r
+        first[block], second[block] = rest.sum(axis=1), np.einsum("ij,ij->i", rest, rest)
+    moved: Float = transport_from_sums(roots, first, second, n, other)
+    return moved
+
+
+def transport_from_sums(roots: Any, first: Any, second: Any, n: float, other: float) -> Any:
+    """Take the noise off the transport map, from sums over its directions: `transport_roots`.
+
+    Parameters
+    ----------
+    roots : array or tensor
+        The singular values s, of any shape.
+    first, second : array or tensor
+        Σ_j (1 - r_ij) and Σ_j (1 - r_ij)² with r_ij = s_i / (s_i + s_j), of the same shape.
+    n, other : float
+        Rows of either sample; infinite where its moments are exact.
+
+    Returns
+    -------
+    array or tensor
+        Of the same shape.
+    """
+    # 1 - r² = 2(1 - r) - (1 - r)²; r_ii = 1/2.
+    own, theirs = 2.0 * first - second + 0.75, second + 0.25
+    share = 1.0 - own / (2.0 * n) + theirs / (2.0 * other)
+    return roots * share.clip(0.5, 2.0)
+
+
+def gaussian_bias_beyond_second_order(roots: Float, n: int) -> float:
+    """Rest of the bias for Gaussian features, of every order in 1/n at a fixed ratio of r to n.
+
+    The root of the population spectrum of Lᵀ Σ L by the contour integral of the Marchenko–Pastur
+    law, docs/explanation/few_samples.md, against `gaussian_bias`. Needs fewer positive roots than
+    n - 1.
+    """
+    s = roots[positive_roots(roots)]
+    if not s.size:
+        return 0.0
+    whole = 2.0 * (contour_trace_root(s**2, sizes=[n - 1]).trace_root - float(s.sum()))
+    return whole - gaussian_bias(0.0, s, n)
+
+
+def gaussian_second_order_variance(roots: Float, sum_of_squares: float, n: int) -> float:
+    """Variance of the quadratic part for Gaussian features; `sum_of_squares` is Tr Σ².
+
+    (2/n²) [ Tr Σ² + (1/2) Σ_ij s_i² s_j² / (s_i + s_j)² + (1/8) Σ_i s_i² ].
+    """
+    s = roots[roots > 0.0]
+    pairs = (np.outer(s, s) / np.add.outer(s, s)) ** 2 if s.size else np.zeros(1)
+    return float(2.0 / n**2 * (sum_of_squares + pairs.sum() / 2.0 + (s**2).sum() / 8.0))
+
+
+def gaussian_mixed_square(roots: Float, product: float) -> float:
+    """E h(x, y)² for Gaussian rows; `product` is Tr Σ Σ_r.
+
+    Tr Σ Σ_r + 2 Σ_ij H_ij² + 2 Σ_i H_ii².
+    """
+    weights = RootHessian(roots).weights
+    return product + 2.0 * (float((weights**2).sum()) + float((roots**2).sum()) / 16.0)
+
+
+def positive_roots(values: Float) -> NDArray[np.bool_]:
+    """Mask of the directions in which both samples vary beyond rounding."""
+    largest = float(values.max(initial=0.0))
+    mask: NDArray[np.bool_] = values > np.sqrt(values.size * EPS) * largest
+    return mask

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from genbounds.core.estimate import SampleError
-from genbounds.estimators.frechet._form import RootHessian
-from genbounds.estimators.frechet._gaussian import (
+from genbounds.estimators.frechet._form import (
+    RootHessian,
     gaussian_bias,
     gaussian_bias_beyond_second_order,
     gaussian_second_order_variance,
@@ -74,14 +74,13 @@ def fourth_moments(
     gaussian : FourthMoments
         The three quantities themselves for Gaussian rows.
     """
-    rows = hessian.rows(x, w)
-    terms = hessian.terms(rows, gap, hessian.roots)
-    squares = np.einsum("ij,ij->i", x, x)
-    half = len(x) // 2
-    crossed = hessian.across(rows, slice(half), rows, slice(half, 2 * half))
+    own = hessian.quadratic(w, w)
+    influence = 2.0 * (x @ gap) + np.einsum("ij,ij->i", x, x) - (w * w) @ hessian.roots
+    one, two = slice(len(x) // 2), slice(len(x) // 2, len(x) // 2 * 2)
+    crossed = hessian.quadratic(w[one], w[two]) + np.einsum("ij,ij->i", x[one], x[two])
     return FourthMoments(
-        bias=_ratio((terms.own - squares).mean(), gaussian.bias),
-        influence=_ratio(np.var(terms.influence, ddof=1), gaussian.influence),
+        bias=_ratio(own.mean(), gaussian.bias),
+        influence=_ratio(np.var(influence, ddof=1), gaussian.influence),
         pairs=_ratio((crossed**2).mean(), gaussian.pairs),
     )
 
@@ -100,7 +99,7 @@ def moments_error(
     n: int,
     other: float,
     rows: tuple[Float, Float] | None = None,
-) -> tuple[SampleError, FourthMoments]:
+) -> SampleError:
     """Error due to this sample; the mixed term with the other is not in it.
 
     Parameters
@@ -121,9 +120,8 @@ def moments_error(
 
     Returns
     -------
-    error : SampleError
+    SampleError
         `bias` to all orders in r/n for Gaussian rows.
-    fourth : FourthMoments
     """
     s = roots
     trace, square, cross = float(np.trace(cov)), float((cov * cov).sum()), float(s @ s)
@@ -155,7 +153,7 @@ def moments_error(
         degrees_of_freedom=n - 1.0,
         curvature=4.0 * steepness / n**2 * fourth.influence**2,
         quadratic_variance=second,
-    ), fourth
+    )
 
 
 def gaussian_influence_variance(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from genbounds.estimators._metric_spec import MetricSpec, Prepared
-from genbounds.estimators.frechet._reference import ESTIMATORS, FrechetReference
+from genbounds.estimators.frechet._distance import ESTIMATORS, FrechetReference
 from genbounds.estimators.frechet._running import RunningFrechet
 
 

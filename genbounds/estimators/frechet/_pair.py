@@ -1,4 +1,4 @@
-"""Two samples of a Fréchet distance together: roots, plug-in value, and the error of that."""
+"""Two samples of a Fréchet distance together: roots, plug-in value, its error, and the estimate."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
-from genbounds.core.design import Index
-from genbounds.core.estimate import EXACT, SampleError
+from genbounds.core.checks import drawing_warnings
+from genbounds.core.design import drawn
+from genbounds.core.estimate import EXACT, Estimate, SampleError, heavy_tails, small_sample
 from genbounds.core.expansion import expand
 from genbounds.core.linalg import (
     checked_roots,
     congruence,
     gram_roots,
     is_lower,
-    lower_solve,
-    lower_times,
     singular_values,
 )
 from genbounds.core.moments import is_narrow
@@ -33,19 +32,18 @@ from genbounds.core.two_samples import (
     shared_units,
     with_mixed_term,
 )
-from genbounds.estimators.frechet._form import FrechetForm, RootHessian, Rows
-from genbounds.estimators.frechet._gaussian import (
+from genbounds.diagnostics import warn_of
+from genbounds.estimators.frechet._form import (
+    FrechetForm,
+    RootHessian,
     gaussian_bias,
     gaussian_mixed_square,
     positive_roots,
     transport_roots,
 )
-from genbounds.estimators.frechet._known_moments import (
-    FourthMoments,
-    bias_beyond_second_order,
-    moments_error,
-)
-from genbounds.estimators.frechet._sample import PAIRING_SEED, SINGLE_WIDTH, FrechetSample
+from genbounds.estimators.frechet._known_moments import bias_beyond_second_order, moments_error
+from genbounds.estimators.frechet._sample import PAIRING_SEED, SIDES, SINGLE_WIDTH, FrechetSample
+from genbounds.results import Diagnostic, Method
 from genbounds.validation import Float
 
 LENDER_RATIO = 4
@@ -56,6 +54,9 @@ LENT_ROWS = 4096
 PART_NOISE_FACTOR = 20 / 9
 """Noise of the estimate over that of the bias: the third order takes 4/3 of the bias off and adds
 1/3 of that of a half, whose noise from equally many rows has twice the standard deviation."""
+
+OF_STDERR = 4.0
+"""One over the share of a standard error that an unknown bias may have in an interval."""
 
 
 @dataclass(frozen=True)
@@ -70,18 +71,14 @@ class PairError:
         Of both samples, and of the units that they share.
     shared : SharedError or None
         What units that stand in both samples do.
+    shared_variance : float
+        What they add to the variances of both samples; negative where noise cancels.
     """
 
     errors: tuple[SampleError, SampleError]
     bias: float
     shared: SharedError | None = None
-
-    @property
-    def shared_variance(self) -> float:
-        """What shared units add to the variances of both samples; negative where noise cancels."""
-        if self.shared is None:
-            return 0.0
-        return self.shared.variance - self.errors[0].variance - self.errors[1].variance
+    shared_variance: float = 0.0
 
 
 def lends(sample: FrechetSample, directions: int) -> bool:
@@ -107,8 +104,6 @@ class FrechetPair:
         self.gap: Float = fake.mean - real.mean
         self.rank = min(side.mean.size if side.n is None else side.n - 1 for side in self.samples)
         self.common = shared_units(fake.design, real.design)
-        self._hessians: dict[np.dtype[Any], RootHessian] = {}
-        self._forms: dict[int, FrechetForm] = {}
 
     # Roots and directions -------------------------------------------------------------------------
 
@@ -164,7 +159,9 @@ class FrechetPair:
             roots, vectors = roots[positive], vectors[:, positive]
         lower = self.real.factor
         if is_lower(lower):  # half the flops, and Σ L U / s² = L⁻ᵀ U without its rounding
-            return roots, lower_times(lower, vectors / roots), lower_solve(lower, vectors)
+            blas = scipy.linalg.blas
+            fake_projection = blas.dtrmm(1.0, lower, vectors / roots, lower=1)
+            return roots, fake_projection, blas.dtrsm(1.0, lower, vectors, lower=1, trans_a=1)
         vectors = vectors / roots
         fake_projection = lower @ vectors
         return roots, fake_projection, self.fake.moments.cov @ fake_projection / roots
@@ -179,7 +176,12 @@ class FrechetPair:
             return self._with_shared_units((one, two), self.common)
         if self.fake.n is None or self.real.n is None:
             return PairError((one, two), bias)
-        share = 2.0 * self._mixed_square()
+        if self.fake.some_rows is None or self.real.some_rows is None:
+            product = float((self.fake.moments.cov * self.real.moments.cov).sum())
+            square = gaussian_mixed_square(self.directions[0], product)
+            share = 2.0 * square / (self.fake.n * self.real.n)
+        else:
+            share = 2.0 * mixed_square(self.rows)
         freed = with_mixed_term((one, two), share)
         # From moments alone the first order is free of the other's noise: the mixed term is added.
         if self.fake.some_rows is None:
@@ -191,7 +193,7 @@ class FrechetPair:
     def bias(self) -> float:
         """Second-order bias alone, as in `expand`."""
         own = sum(self.error_of(k, bias_only=True).bias for k in (0, 1))
-        return own if self.common is None else own + shared_bias(self._rows(), self.common)
+        return own if self.common is None else own + shared_bias(self.rows, self.common)
 
     def error_of(self, k: int, *, bias_only: bool = False) -> SampleError:
         """Error due to sample k (0: generated), as if the estimate of the other were the truth."""
@@ -199,12 +201,12 @@ class FrechetPair:
         if side.n is None:
             return EXACT
         if side.some_rows is None:
-            error, _ = self.moments_error(k)
-            return error
-        form = self.form(k)
+            return self._moments_error(k)
+        form = self.forms[k]
         every_row = self.every_row or self.common is not None
         part_rows = None if every_row else form.part_rows
-        if bias_only and side.independent and (part_rows or math.inf) >= form.rows_at_hand:
+        whole = part_rows is None or part_rows >= form.rows_at_hand
+        if bias_only and side.independent and whole:
             bias = form.bias()
             error = SampleError(n=form.n, bias=bias, row_bias=bias)
         else:
@@ -222,65 +224,43 @@ class FrechetPair:
             error = replace(error, bias=error.bias + rest)
         return error
 
-    def form(self, k: int) -> FrechetForm:
-        """Rows of sample k, with influence and kernel of the quadratic part.
+    @cached_property
+    def forms(self) -> dict[int, FrechetForm]:
+        """Of either sample, 0 and 1, that has rows: influence and kernel of the quadratic part.
 
         The influence is taken along `transport_roots`: the fitted transport map errs on average by
-        O(d/n).
+        O(d/n). H is in the precision in which products of rows with directions are formed.
         """
-        if k not in self._forms:
-            side, other = self.samples[k], self.samples[1 - k]
-            roots, *projections = self.directions
-            self._forms[k] = FrechetForm(
+        roots, *projections = self.directions
+        wide = max(self.gap.size, roots.size) >= SINGLE_WIDTH
+        rows = [side.some_rows for side in self.samples if side.some_rows is not None]
+        single = wide and all(map(is_narrow, rows))
+        hessian = RootHessian(roots, np.dtype(np.float32 if single else np.float64))
+        return {
+            k: FrechetForm(
                 side,
+                generated=k == 0,
                 gap=-self.gap if k else self.gap,
-                hessian=self._hessian(side),
-                transport=transport_roots(roots, side.effective, other.effective),
+                hessian=hessian,
+                transport=transport_roots(roots, side.effective, self.samples[1 - k].effective),
                 projection=projections[k],
             )
-        return self._forms[k]
-
-    def _hessian(self, *samples: FrechetSample) -> RootHessian:
-        """H in the precision in which products of these rows with directions are formed."""
-        roots = self.directions[0]
-        wide = max(self.gap.size, roots.size) >= SINGLE_WIDTH
-        rows = [side.some_rows for side in samples]
-        single = wide and all(x is not None and is_narrow(x) for x in rows)
-        dtype = np.dtype(np.float32 if single else np.float64)
-        if dtype not in self._hessians:
-            self._hessians[dtype] = RootHessian(roots, dtype)
-        return self._hessians[dtype]
+            for k, side in enumerate(self.samples)
+            if side.some_rows is not None and side.n is not None
+        }
 
     # Both samples ---------------------------------------------------------------------------------
 
-    def _rows(self) -> TwoSamples:
-        """Return what the rows of both samples tell, and -h(x, y) between them.
-
-        The means of two samples do not enter each other's covariance.
-        """
-        one, two = self.form(0), self.form(1)
-        hessian = self._hessian(*self.samples)
-
-        def between(x: Rows, i: Index, y: Rows, j: Index) -> Float:
-            return -hessian.across(x._replace(linear=x.x), i, y._replace(linear=y.x), j)
-
-        return TwoSamples((one, two), (self.fake.design, self.real.design), between)
-
-    def _mixed_square(self) -> float:
-        """Σ M_IJ² of the mixed term -2 h(x, y), h the kernel of either sample."""
-        fake, real = self.samples
-        if fake.some_rows is None or real.some_rows is None:
-            assert fake.n is not None
-            assert real.n is not None
-            product = float((fake.moments.cov * real.moments.cov).sum())
-            return gaussian_mixed_square(self.directions[0], product) / (fake.n * real.n)
-        return mixed_square(self._rows())
+    @property
+    def rows(self) -> TwoSamples:
+        """What the rows of both samples tell."""
+        return TwoSamples((self.forms[0], self.forms[1]), (self.fake.design, self.real.design))
 
     def _with_shared_units(
         self, errors: tuple[SampleError, SampleError], common: NDArray[Any]
     ) -> PairError:
         """Error of two samples that share units of these names."""
-        samples = self._rows()
+        samples = self.rows
         shared = shared_error(samples, errors, common)
         bias = errors[0].bias + errors[1].bias + shared.bias
         curvature = _joint_curvature(samples, shared, bias)
@@ -290,12 +270,13 @@ class FrechetPair:
                 errors, shared.influences, (curvature, 0.0), strict=True
             )
         )
-        return PairError((fake, real), bias, shared)
+        more = shared.variance - fake.variance - real.variance
+        return PairError((fake, real), bias, shared, more)
 
     # Samples of which only moments are known ------------------------------------------------------
 
-    def moments_error(self, k: int) -> tuple[SampleError, FourthMoments]:
-        """Error due to a sample known by its moments only, and whose fourth moments it has."""
+    def _moments_error(self, k: int) -> SampleError:
+        """Error due to a sample known by its moments only."""
         side, other = self.samples[k], self.samples[1 - k]
         assert side.n is not None
         roots, *projections = self.directions
@@ -365,3 +346,92 @@ def plugin_value(fake: FrechetSample, real: FrechetSample) -> float:
 
 def _order(side: FrechetSample) -> tuple[float, float, float]:
     return side.trace, float(side.mean @ side.mean), math.inf if side.n is None else float(side.n)
+
+
+# --- the estimate that every method ends in -------------------------------------------------------
+
+
+def make_estimate(
+    method: Method,
+    value: float,
+    samples: tuple[FrechetSample, FrechetSample],
+    errors: tuple[SampleError, SampleError],
+    *,
+    estimator: str = "debiased",
+    shared_variance: float = 0.0,
+    warnings: tuple[Diagnostic, ...] = (),
+    assumptions: tuple[str, ...] = (),
+    details: tuple[str, ...] = (),
+) -> Estimate:
+    """Join the errors of both samples, given in the order (generated, reference)."""
+    one, two = (
+        replace(error, n=sample.n, units=None if sample.design is None else sample.design.labels)
+        for sample, error in zip(samples, errors, strict=True)
+    )
+    lent_already = any(warning.code == "moments-only" for warning in warnings)
+    of_samples, assumed = _of_samples(samples, lent_already)
+    found = Estimate(
+        title="Fréchet distance",
+        estimator=estimator,
+        method=method,
+        value=value,
+        sample=one,
+        reference=two,
+        shared_variance=shared_variance,
+        lower_limit=0.0,
+        warnings=(
+            *drawing_warnings(*(sample.seen for sample in samples)),
+            *warnings,
+            *of_samples,
+        ),
+        assumptions=assumed + assumptions,
+        details=details,
+    )
+    found = found.warned(*heavy_tails(found))
+    real = samples[1]
+    return (
+        _unknown_size(found, samples) if real.n is None and not real.moments.size_known else found
+    )
+
+
+def _of_samples(
+    samples: tuple[FrechetSample, FrechetSample], lent_already: bool
+) -> tuple[list[Diagnostic], tuple[str, ...]]:
+    """Warn of small samples and of fourth moments that are none of the sample's own; assumptions.
+
+    `lent_already`: where those come from has been said.
+    """
+    borrowed: list[Diagnostic] = []
+    small: list[Diagnostic] = []
+    assumed = ["features have finite eighth moments"]
+    for k, (name, sample) in enumerate(zip(SIDES, samples, strict=True)):
+        if sample.n is None:
+            assumed.append(f"the {name} moments are taken as exactly known")
+            continue
+        assumed.append(f"{drawn(sample.design)} ({name})")
+        small += small_sample(sample.effective, name=name, units=sample.free_units)
+        if sample.some_rows is None and not lent_already:
+            lent = lends(samples[1 - k], min(one.directions for one in samples))
+            source = f"of the {SIDES[1 - k]} samples" if lent else "of a Gaussian distribution"
+            borrowed.append(warn_of("fourth-moments", name=name, source=source))
+    fake = samples[0]
+    if fake.n is None and not fake.moments.size_known:
+        small.append(warn_of("generated-size-unknown"))
+    if all(sample.n is None for sample in samples):
+        assumed = ["both moments are taken as exactly known: no sampling error"]
+    return borrowed + small, tuple(assumed)
+
+
+def _unknown_size(found: Estimate, samples: tuple[FrechetSample, FrechetSample]) -> Estimate:
+    """Say from how many reference rows on the interval would hold, where m is unknown."""
+    pair = FrechetPair(*samples)
+    roots = pair.directions[0] if pair.roots.any() else pair.roots
+    rate = gaussian_bias(samples[1].trace, roots, 1)
+    needed = OF_STDERR * rate / found.stderr if found.stderr > 0.0 else np.inf
+    what = (
+        f"interval holds if they were {needed:,.0f} or more"
+        if np.isfinite(needed)
+        else "bias of its samples is left in"
+    )
+    warning = warn_of("reference-size-unknown", what=what)
+    return replace(found, missing_rate=rate).warned(warning)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.core.linalg import is_lower, times_lower
-from genbounds.estimators.frechet._reference import FrechetReference
+from genbounds.estimators.frechet._distance import FrechetReference
 from genbounds.estimators.frechet._trace_root import TraceRoot
 from genbounds.validation import Float
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from genbounds.core.checks import Checked, check_sample
 from genbounds.core.design import Design, Index
-from genbounds.core.linalg import factor, triangle
+from genbounds.core.linalg import factor
 from genbounds.core.moments import Moments, is_narrow, random_groups, row_blocks, without
 from genbounds.validation import Float
 
@@ -26,6 +26,10 @@ span seven decades (directions in which it is coarse weigh little)."""
 
 FEW_RATIO = 4
 """Below this many samples per dimension the expansion in 1/n fails: a spectrum is fitted."""
+
+FIT_RATIO = 8
+"""Below this many samples per dimension in one sample, and with the other better sampled, a fit may
+still be the better choice."""
 
 SPLIT_RATIO = 64
 """From this many samples per dimension on, the bias of third order is negligible."""
@@ -135,7 +139,9 @@ class FrechetSample:
     @cached_property
     def triangle(self) -> Float | None:
         """Cholesky's factor of the covariance, if it has one."""
-        return triangle(self.moments.cov)
+        # The transpose, the same matrix in Fortran's order, is copied without being turned.
+        lower, failed = scipy.linalg.lapack.dpotrf(self.moments.cov.T, lower=1)
+        return None if failed else lower
 
     @cached_property
     def spectrum(self) -> Float:
@@ -239,40 +245,23 @@ def moments_of(sample: FrechetSample, index: Index) -> Moments:
 
 def _sum_of(sample: FrechetSample, index: Index) -> Moments:
     assert sample.rows is not None
-    (moments,) = _moments_of_groups(sample.rows, 1, sample.precision, index=index)
-    return moments
+    return _grouped(sample.name, sample.rows, 1, sample.precision, index=index)[0]
 
 
-def _moments_of_groups(
-    rows: NDArray[Any],
-    groups: int,
-    precision: Precision,
-    *,
-    index: Index | None = None,
-    label: NDArray[np.integer[Any]] | None = None,
-) -> list[Moments]:
-    """Moments of groups of rows."""
-    moments = [Moments.empty(rows.shape[1]) for _ in range(groups)]
+def _grouped(
+    name: str, rows: NDArray[Any], count: int, precision: Precision, *, index: Index | None = None
+) -> tuple[Moments, tuple[FrechetSample, ...]]:
+    """Moments of all rows (those in `index`), and of random groups of equal size, in one pass."""
+    label = random_groups(PAIRING_SEED, len(rows), count) if count > 1 else None
+    moments = [Moments.empty(rows.shape[1]) for _ in range(count)]
     for positions, block in row_blocks(rows, index, dtype=precision):
         for k, group in enumerate(moments):
             members = block if label is None else block[label[positions] == k]
             if members.size:
                 group.absorb_block(members)
-    return moments
-
-
-def _grouped(
-    name: str, rows: NDArray[Any], count: int, precision: Precision
-) -> tuple[Moments, tuple[FrechetSample, ...]]:
-    """Moments of all rows, and of random groups of equal size, in one pass."""
-    label = random_groups(PAIRING_SEED, len(rows), count) if count > 1 else None
-    moments = _moments_of_groups(rows, count, precision, label=label)
-    whole = moments[0]
-    for group in moments[1:]:
-        whole = whole.merge(group)
     if label is None:
-        return whole, ()
-    return whole, tuple(
+        return moments[0], ()
+    return reduce(Moments.merge, moments), tuple(
         FrechetSample(name, group, rows=rows, index=np.flatnonzero(label == k), precision=precision)
         for k, group in enumerate(moments)
     )

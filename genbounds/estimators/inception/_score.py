@@ -8,7 +8,6 @@ import numpy as np
 
 from genbounds.estimators._extrapolation import Subsets
 from genbounds.estimators.inception._estimate import inception_estimate
-from genbounds.origins import origin_of
 from genbounds.results import Score
 from genbounds.validation import (
     InputError,
@@ -73,7 +72,7 @@ def inception_score(
     level = check_open_unit("level", level)
     refuse_removed_interval(interval)
     estimate = inception_estimate(probs, estimator=estimator)
-    return estimate.made_from({"`probs`": origin_of(probs)}).score(level)
+    return estimate.made_from(probs=probs).score(level)
 
 
 def inception_splits(probs: Any, *, splits: int = 10, level: float = 0.95) -> tuple[Score, ...]:

@@ -22,8 +22,7 @@ import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds.core.design import Design, Index, drawn
-from genbounds.core.estimate import EXACT, SampleError, Tails
-from genbounds.core.intervals import welch_degrees_of_freedom
+from genbounds.core.estimate import EXACT, SampleError, Tails, welch_degrees_of_freedom
 from genbounds.core.tiles import weighted_sums
 from genbounds.estimators.kernels._pair_kernels import PairKernel, kernel_blocks, upper_blocks
 from genbounds.validation import Float

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,15 @@ PAIRING_SEED = 20_240_105
 """Fixed, so that random pairs of rows give the same result at every call."""
 
 
+class WitnessRows(NamedTuple):
+    """Numbers of rows, and the sample that they are of."""
+
+    sample: WitnessForm
+    numbers: Index
+
+
 class WitnessForm(FormOfNumbers):
-    """One sample of a kernel distance as a `Form`; a block is the numbers of its rows.
+    """One sample of a kernel distance as a `Form`; a block is `WitnessRows`.
 
     With r and c the weighted means of the kernel over the sample itself and over the other,
     IF(x) = 2 (r(x) - c(x)) less its mean, and h(x, x') = k(x, x') - r(x) - r(x') + mean r.
@@ -50,6 +57,10 @@ class WitnessForm(FormOfNumbers):
         self.grouped = design.units < design.n
         self.v: Float | None = None
 
+    def block(self, rows: Index) -> WitnessRows:
+        """Return the numbers, with their sample."""
+        return WitnessRows(self, rows)
+
     def weighted(self) -> WeightedSums | None:
         """Return empty sums; None for rows whose curvature a few of them decide.
 
@@ -61,10 +72,10 @@ class WitnessForm(FormOfNumbers):
         self.v = np.zeros(self.n)
         return self
 
-    def add(self, block: Index, v: Float) -> None:
+    def add(self, block: WitnessRows, v: Float) -> None:
         """Add to the coefficients of these rows."""
         assert self.v is not None
-        self.v[block] += v
+        self.v[block.numbers] += v
 
     def square(self) -> float:
         """Σ_ij v_i v_j h(x_i, x_j)."""
@@ -85,18 +96,21 @@ class WitnessForm(FormOfNumbers):
         """Return rows as the kernel takes them."""
         return self.kernel.prepared(self.rows[rows])
 
-    def terms(self, block: Index, positions: Index) -> RowTerms:
+    def terms(self, block: WitnessRows, positions: Index) -> RowTerms:
         """Influence and h(x, x)."""
-        x = self.values(block)
-        own = self.kernel.pairs(x, x) - 2.0 * self.own[block] + self.mean
-        witness = self.own[block] - self.across_samples[block]
+        rows = block.numbers
+        x = self.values(rows)
+        own = self.kernel.pairs(x, x) - 2.0 * self.own[rows] + self.mean
+        witness = self.own[rows] - self.across_samples[rows]
         return RowTerms(2.0 * (witness - (self.mean - self.mean_across)), own)
 
-    def across(self, one: Index, i: Index, two: Index, j: Index) -> Float:
-        """h(x_i, x_j)."""
-        a, b = one[i], two[j]
-        values = self.kernel.pairs(self.values(a), self.values(b))
-        return values - self.own[a] - self.own[b] + self.mean
+    def across(self, one: WitnessRows, i: Index, two: WitnessRows, j: Index) -> Float:
+        """h(x_i, x_j), and of a generated and a real row."""
+        (x, a), (y, b) = (one.sample, one.numbers[i]), (two.sample, two.numbers[j])
+        values = self.kernel.pairs(x.values(a), y.values(b))
+        if x is y:
+            return values - x.own[a] - x.own[b] + x.mean
+        return x.across_samples[a] + y.across_samples[b] - values - x.mean_across
 
 
 def designed_estimate(
@@ -117,13 +131,8 @@ def designed_estimate(
     fake = WitnessForm(kernel, rows[0], one, over_real)
     real = WitnessForm(kernel, rows[1], two, over_fake)
 
-    def between(x: Index, i: Index, y: Index, j: Index) -> Float:
-        a, b = x[i], y[j]
-        values = kernel.pairs(fake.values(a), real.values(b))
-        return fake.across_samples[a] + real.across_samples[b] - values - fake.mean_across
-
     errors = [expand(fake, one)[0], expand(real, two)[0]]
-    samples = TwoSamples((fake, real), (one, two), between)
+    samples = TwoSamples((fake, real), (one, two))
     common = shared_units(one, two)
     bias, shared_variance = errors[0].bias + errors[1].bias, 0.0
     if common is None:

@@ -18,7 +18,6 @@ from typing import Any
 from genbounds._text import quoted
 from genbounds.estimators.kernels._parameters import PolynomialKernel
 from genbounds.estimators.kernels._reference import KernelReference, RandomSubsets
-from genbounds.origins import origin_of
 from genbounds.results import Score
 from genbounds.validation import InputError, check_count, check_open_unit
 
@@ -121,8 +120,7 @@ def kernel_distance(
         )
     reference = KernelReference(real, kernel=kernel, bandwidth=bandwidth)
     found = reference.estimate(fake, estimator=estimator, subsets=drawn)
-    origins = {"`fake`": origin_of(fake), "`real`": origin_of(real)}
-    return found.made_from(origins).score(level)
+    return found.made_from(fake=fake, real=real).score(level)
 
 
 def kernel_inception_distance(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from genbounds._process import threads_for
 from genbounds._text import number
 from genbounds.core.checks import Checked, check_rows, drawing_warnings
-from genbounds.core.class_shares import at_reference_shares, classes_of, shares_differ
+from genbounds.core.class_shares import classes_of, score_by_class
 from genbounds.core.design import Design
 from genbounds.core.estimate import Estimate, heavy_tails
 from genbounds.core.scale import factor_of, scaled_back
@@ -179,13 +179,12 @@ class KernelReference:
         `estimator` as for `kernel_distance`; with `subsets` the value is their mean.
         """
         check_choice("estimator", estimator, ESTIMATORS)
-        check_same_encoder({"`fake`": origin_of(fake), "`real`": self._origin})
-        fake = at_reference_shares(fake, self._classes)
+        if self._origin:
+            check_same_encoder({"`fake`": origin_of(fake), "`real`": self._origin})
         with threads_for(max(_work(fake), _work(self._rows))):
-            found = self._estimate(fake, estimator, subsets)
-        return found.warned(
-            *shares_differ(fake, self._classes, lambda x: self.estimate(x, estimator=estimator))
-        )
+            return score_by_class(
+                fake, self._classes, lambda x: self._estimate(x, estimator, subsets)
+            )
 
     def _estimate(self, fake: Any, estimator: str, subsets: RandomSubsets | None) -> Estimate:
         seen = checked_sample("fake", fake)

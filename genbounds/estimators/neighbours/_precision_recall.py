@@ -15,7 +15,6 @@ from genbounds.diagnostics import warn_of
 from genbounds.estimators.neighbours._reference import LARGEST_GROUP, NeighbourReference
 from genbounds.estimators.neighbours._result import NeighbourScores, PrecisionRecall
 from genbounds.estimators.neighbours._scored import Scored, not_alone
-from genbounds.origins import origin_of
 from genbounds.results import Diagnostic, Score
 from genbounds.samples import Sample, features_of
 from genbounds.validation import Float, InputError, check_features, check_open_unit, seeded
@@ -114,8 +113,7 @@ def precision_recall(
     reference = NeighbourReference(real, k=k, splits=splits, seed=seed)
     _check_null(null, reference)
     scored = reference.scored("fake", fake)
-    origins = {"`fake`": origin_of(fake), "`real`": origin_of(real)}
-    return _read(scored, reference, null, level=level, origins=origins)
+    return _read(scored, reference, null, level=level, samples={"fake": fake, "real": real})
 
 
 def neighbour_estimates(reference: NeighbourReference, fake: Any) -> NeighbourScores[Estimate]:
@@ -127,7 +125,7 @@ def neighbour_estimates(reference: NeighbourReference, fake: Any) -> NeighbourSc
     null = "real" if reference.largest_group <= LARGEST_GROUP else None
 
     def together(level: float) -> PrecisionRecall:
-        return _read(scored, reference, null, level=level, origins={})
+        return _read(scored, reference, null, level=level, samples={})
 
     return NeighbourScores(
         *(
@@ -143,12 +141,12 @@ def _read(
     null: Any,
     *,
     level: float,
-    origins: dict[str, Mapping[str, str]],
+    samples: Mapping[str, Any],
 ) -> PrecisionRecall:
     """Turn what was counted into scores, and into ratios to those of the `null`, if any."""
 
     def scores(found: NeighbourScores[Estimate]) -> NeighbourScores[Score]:
-        made = (one.made_from(origins) for one in found.values())
+        made = (one.made_from(**samples) for one in found.values())
         return NeighbourScores(*(replace(one, estimator="plugin").score(level) for one in made))
 
     against = None if null is None else _null_of(null, reference, scored)

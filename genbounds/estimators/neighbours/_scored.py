@@ -11,8 +11,13 @@ import numpy as np
 from genbounds._text import listed
 from genbounds.core.checks import Checked, drawing_warnings
 from genbounds.core.design import drawn
-from genbounds.core.estimate import Estimate, SampleError, small_sample
-from genbounds.core.intervals import OwnInterval, scaled_interval
+from genbounds.core.estimate import (
+    Estimate,
+    OwnInterval,
+    SampleError,
+    scaled_interval,
+    small_sample,
+)
 from genbounds.diagnostics import warn_of
 from genbounds.estimators.neighbours._counts import expected_coverage
 from genbounds.estimators.neighbours._result import DENSITY, NAMES, TITLES, NeighbourScores

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from genbounds.core.intervals import student_quantile
+from genbounds.core.estimate import student_quantile
 from genbounds.validation import Float
 
 

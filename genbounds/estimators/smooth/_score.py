@@ -13,7 +13,7 @@ import numpy as np
 from genbounds._scratch import is_dask_array
 from genbounds._text import quoted
 from genbounds.core.checks import Checked, check_rows, drawing_warnings
-from genbounds.core.class_shares import at_reference_shares, classes_of, shares_differ
+from genbounds.core.class_shares import classes_of, score_by_class
 from genbounds.core.design import Design, drawn, row_design
 from genbounds.core.estimate import (
     EXACT,
@@ -22,8 +22,8 @@ from genbounds.core.estimate import (
     bias_left,
     heavy_tails,
     small_sample,
+    studentised_interval,
 )
-from genbounds.core.intervals import cubed
 from genbounds.core.moments import Moments
 from genbounds.diagnostics import warn_of
 from genbounds.estimators._metric_spec import MetricSpec, preparing
@@ -156,10 +156,8 @@ class SmoothScore:
         Score
         """
         level = check_open_unit("level", level)
-        origins = {"`fake`": origin_of(fake)}
-        if real is not None:
-            origins["`real`"] = origin_of(real)
-        return SmoothReference(self, real).estimate(fake).made_from(origins).score(level)
+        found = SmoothReference(self, real).estimate(fake)
+        return found.made_from(fake=fake, real=real).score(level)
 
 
 class SmoothReference:
@@ -194,16 +192,16 @@ class SmoothReference:
         `estimator`: "debiased" or "plugin".
         """
         check_choice("estimator", estimator, ESTIMATORS)
-        fake = at_reference_shares(fake, self._classes)
+        return score_by_class(fake, self._classes, lambda x: self._estimate(x, estimator))
+
+    def _estimate(self, fake: Any, estimator: str) -> Estimate:
         samples = {"generated": inspected("fake", fake)}
         if self._real is not None:
             check_same_encoder({"`fake`": origin_of(fake), "`real`": self._origin})
             samples["reference"] = self._real
             width = samples["generated"].rows.shape[1]
             check_same_dimension("fake", width, "real", self.d or 0)
-        return _estimate(self.score, samples, plugin=estimator == "plugin").warned(
-            *shares_differ(fake, self._classes, lambda x: self.estimate(x, estimator=estimator))
-        )
+        return _estimate(self.score, samples, plugin=estimator == "plugin")
 
 
 def _estimate(score: SmoothScore, samples: dict[str, Checked], *, plugin: bool) -> Estimate:
@@ -261,8 +259,7 @@ def _expanded(
     if score.derivative == "hessian" and piecewise(weighted, designs, errors):
         warnings.append(warn_of("piecewise-linear-score", name=score.name))
     stderr = math.sqrt(sum(error.variance for error in errors) + shared)
-    if stderr != 0.0:
-        cubed(stderr)  # refuses what overflowed
+    studentised_interval(value, stderr, 1.0)  # refuses what overflowed
     some = [seen.rows[:DOUBLED] for seen in samples]
     *_, repeatable = once_and_twice(score.function, some, stderr)
     if not repeatable:

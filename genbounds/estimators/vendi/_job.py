@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from genbounds.core.design import Design
-from genbounds.core.estimate import EXACT, Estimate, SampleError
-from genbounds.core.intervals import OwnInterval
+from genbounds.core.estimate import EXACT, Estimate, OwnInterval, SampleError
 from genbounds.estimators.kernels._kernel_rows import KernelRows
 from genbounds.estimators.vendi._expansion import (
     PAIRING_SEED,

@@ -26,7 +26,6 @@ from genbounds.estimators.vendi._approximations import (
 )
 from genbounds.estimators.vendi._exact import exact, u_statistic
 from genbounds.estimators.vendi._job import Job
-from genbounds.origins import origin_of
 from genbounds.results import Score
 from genbounds.validation import (
     InputError,
@@ -145,7 +144,7 @@ def vendi_score(
         seed=seed,
         influences=False,
     )
-    return found.made_from({"`x`": origin_of(x)}).score(level)
+    return found.made_from(x=x).score(level)
 
 
 def vendi_estimate(

@@ -13,8 +13,8 @@ from scipy import stats
 
 import genbounds as gb
 from genbounds.estimators import FrechetReference, gaussian_bias, transport_from_sums
-from genbounds.estimators.frechet import _form, _gaussian
-from genbounds.estimators.frechet._gaussian import transport_roots
+from genbounds.estimators.frechet import _form
+from genbounds.estimators.frechet._form import transport_roots
 from genbounds.simulate import GaussianArm, SkewedArm, StudentArm
 
 SHIFT_AND_SCALE = {"far": (0.4, 1.5), "equal": (0.0, 1.0)}
@@ -347,7 +347,7 @@ def test_intervals_cover_between_92_and_98_percent(arm, reference):
 @pytest.mark.parametrize("entries", [1, 20, 1 << 16])
 def test_transport_roots_are_those_of_the_formula(monkeypatch, entries):
     """A block of directions at a time or all at once."""
-    monkeypatch.setattr(_gaussian, "PAIR_BLOCK", entries)
+    monkeypatch.setattr(_form, "PAIR_BLOCK", entries)
     s, n, other = np.geomspace(1.0, 1e-3, 7), 40.0, 90.0
     r = s[:, None] / np.add.outer(s, s)
     pairs = 1.0 + np.eye(7)

@@ -16,9 +16,8 @@ from genbounds.core import linalg as _linalg
 from genbounds.core import moments as _moments
 from genbounds.estimators import FrechetReference, Moments
 from genbounds.estimators._extrapolation import extrapolate
-from genbounds.estimators.frechet import _by_expansion, _form, _gaussian, _pair, _sample
-from genbounds.estimators.frechet._form import RootHessian
-from genbounds.estimators.frechet._gaussian import exponential_factor
+from genbounds.estimators.frechet import _debias, _form, _pair, _sample
+from genbounds.estimators.frechet._form import RootHessian, exponential_factor
 from genbounds.estimators.frechet._known_moments import FourthMoments, _lowered, fourth_moments
 from genbounds.estimators.frechet._pair import FrechetPair
 from genbounds.estimators.frechet._sample import sample_of
@@ -27,7 +26,7 @@ PART_NOISE = _second_order.PART_NOISE
 
 
 def small_parts(monkeypatch, rows, noise=PART_NOISE):
-    for module in (_by_expansion, _form):
+    for module in (_debias, _form):
         monkeypatch.setattr(module, "PART_ROWS", rows)
         monkeypatch.setattr(module, "PART_WORK", 1)
     monkeypatch.setattr(_second_order, "PART_NOISE", noise)
@@ -58,7 +57,7 @@ def test_parts_that_cover_every_row_change_only_rounding(monkeypatch, n):
 def test_the_linear_part_of_the_kernel_has_the_mean_that_is_used():
     x, y = skewed_rows(4, 300, 5), skewed_rows(5, 400, 5, 1.3)
     pair = FrechetPair(sample_of("fake", x), sample_of("real", y))
-    for form in (pair.form(0), pair.form(1)):
+    for form in pair.forms.values():
         ((positions, block),) = form.blocks(None)
         terms = form.terms(block, positions)
         own, known = terms.own, terms.known
@@ -94,7 +93,6 @@ def test_products_with_the_factor_are_those_with_the_weights(monkeypatch):
             assert getattr(got, name) == pytest.approx(getattr(want, name), rel=1e-9)
         assert_allclose(got.influence, want.influence, rtol=1e-9)
     slopes = RootHessian(wide.directions[0]).slopes
-    monkeypatch.setattr(_gaussian, "WIDE", 0)
     wide_bias = wide.gaussian_bias(wide.roots)
     monkeypatch.undo()
     assert_allclose(slopes, RootHessian(narrow.directions[0]).slopes, rtol=1e-9)
@@ -139,9 +137,9 @@ def test_the_second_half_takes_its_excess_from_the_first(monkeypatch):
     def halves(every_row):
         return [FrechetPair(*half, every_row=every_row) for half in zip(*parts, strict=True)]
 
-    exact = np.mean(_by_expansion._half_values(halves(True)))
+    exact = np.mean(_debias._half_values(halves(True)))
     small_parts(monkeypatch, 100, noise=-1.0)
-    error = np.mean(_by_expansion._half_values(halves(False))) - exact
+    error = np.mean(_debias._half_values(halves(False))) - exact
     first = halves(True)[0]
     excess = first.bias() - first.gaussian_bias(first.roots)
     assert 0.0 < abs(error) < 0.25 * excess / 2.0
@@ -175,15 +173,13 @@ def test_products_that_skip_zeros(d, order):
 
 
 @pytest.mark.parametrize("d", [1, 7, 300])
-def test_products_with_a_triangle_and_its_inverse(d):
+def test_products_with_a_triangle(d):
     rng = np.random.default_rng(d)
     lower = np.tril(rng.normal(size=(d, d))) / d + np.eye(d)
     for matrix in (rng.normal(size=(d, max(d - 1, 1))), np.asfortranarray(rng.normal(size=(d, d)))):
         before = matrix.copy()
-        assert_allclose(_linalg.lower_times(lower, matrix), lower @ matrix, atol=1e-12)
         assert_allclose(_linalg.times_lower(matrix.T, lower), matrix.T @ lower, atol=1e-12)
         assert_allclose(_linalg.few_times(matrix.T, lower), matrix.T @ lower, atol=1e-12)
-        assert_allclose(lower.T @ _linalg.lower_solve(lower, matrix), matrix, atol=1e-12)
         assert np.array_equal(matrix, before)
 
 
@@ -442,7 +438,7 @@ def test_fourth_moments_by_their_definition():
     x, w = rng.normal(size=(20, 3)), rng.normal(size=(20, 2))
     gap, hessian = np.ones(3), RootHessian(np.ones(2))
     found = fourth_moments(x, w, gap, hessian, gaussian=FourthMoments(1.0, 2.0, 1.0))
-    influence = hessian.terms(hessian.rows(x, w), gap, hessian.roots).influence
+    influence = 2.0 * x.sum(axis=1) + (x**2).sum(axis=1) - (w**2).sum(axis=1)
     assert found.influence == pytest.approx(np.var(influence, ddof=1) / 2.0, rel=1e-12)
 
 
