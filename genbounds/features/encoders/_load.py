@@ -61,7 +61,7 @@ _WEIGHTS: dict[str, Callable[[Request], Weights]] = {
 
 SHORT: dict[str, tuple[str, dict[str, Any]]] = {
     "inception": ("inception:pytorch", {}),
-    # Stein et al. 2023: ViT-L/14 at 224 x 224.
+    # Stein et al. 2023: ViT-L/14; their program, dgm-eval, resizes both sides to 224, bicubic.
     "dinov2": ("timm:vit_large_patch14_dinov2", {"size": 224, "fit": "stretch"}),
     # Kynkäänniemi et al. 2023: OpenAI's ViT-B/32.
     "clip": ("open_clip:ViT-B-32/openai", {}),
