@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds._scratch import is_dask_array, row_blocks_of_dask
+from genbounds.core.kept_rows import KEPT, KeptRows, draw_part
 from genbounds.core.linalg import mirror_lower, symmetric_part
 from genbounds.files import Statistics, display, read_statistics, write_statistics
 from genbounds.origins import UNKNOWN, check_same_encoder, origin_of, together
@@ -69,13 +71,14 @@ class Moments:
     lower triangle of the scatter matrix is kept up to date, in place.
     """
 
-    __slots__ = ("_cov", "_mean", "_n", "_origin", "_rows", "_scatter", "_size_known")
+    __slots__ = ("_cov", "_kept", "_mean", "_n", "_origin", "_scatter", "_size_known")
 
     _mean: Float
     _origin: Mapping[str, str]
     _n: int | None
     _cov: Float | None
     _scatter: Float | None
+    _kept: KeptRows | None
 
     def __init__(self, mean: Any, cov: Any, n: int | None = None) -> None:
         mean = np.array(as_floats("mean", mean))
@@ -103,7 +106,7 @@ class Moments:
         self._scatter = None
         self._n = None if n is None else check_count("n", n, minimum=2)
         self._origin = UNKNOWN
-        self._rows: NDArray[Any] | None = None
+        self._kept = None
         self._size_known = True
 
     @classmethod
@@ -116,8 +119,9 @@ class Moments:
             At least one row. The blocks of a dask array are summed up where dask computes them, and
             only sums and kept rows leave a worker.
         keep : int, default 0
-            How many rows, chosen at random, are kept beside the moments. A Fréchet distance takes
-            the reference's fourth moments from them; without, they are borrowed from the model.
+            How many rows, chosen at random, are kept beside the moments, in `update` and `merge`
+            too. A Fréchet distance takes the reference's fourth moments from them; without, they
+            are borrowed from the model.
         seed : int, default 0
             Of that choice.
         """
@@ -127,12 +131,7 @@ class Moments:
                 "itself to the score, or its features here.",
                 argument="x",
             )
-        if 0 < check_count("keep", keep, minimum=0) < LEAST_KEPT:
-            raise InputError(
-                f"must be 0 or at least {LEAST_KEPT}: fewer rows say nothing of fourth moments; "
-                f"got {keep}.",
-                argument="keep",
-            )
+        _check_keep(keep)
         blocks = row_blocks_of_dask(x) if is_dask_array(x) else None
         rows = check_features("x", x, minimum=1) if blocks is None else x
         chosen = None
@@ -140,9 +139,11 @@ class Moments:
             n = len(rows)
             chosen = np.sort(np.random.default_rng(seed).choice(n, min(keep, n), False))
         if blocks is None:
-            moments = _of_rows(rows, 0, chosen)
+            moments, kept = _of_rows(rows, 0, chosen)
         else:
-            moments = _on_workers(blocks, x.shape, chosen)
+            moments, kept = _on_workers(blocks, x.shape, chosen)
+        if kept is not None:
+            moments._kept = KeptRows.of_part(kept, len(rows), keep, seed=seed)
         moments._origin = origin_of(x)
         return moments
 
@@ -185,19 +186,25 @@ class Moments:
             _log.warning("The statistics say n = %s; %s, as asked.", found.n, instead)
         moments = cls(found.mean, found.cov, n)
         moments._origin = found.origin
-        moments._rows = None if exact else found.rows
+        if found.rows is not None and not exact:
+            of = n or len(found.rows)
+            moments._kept = KeptRows.of_part(found.rows, of, max(KEPT, len(found.rows)))
         moments._size_known = exact or n is not None
         return moments
 
     @classmethod
-    def empty(cls, d: int) -> Moments:
-        """Moments of no samples of `d` features yet, to be filled by `update`."""
+    def empty(cls, d: int, *, keep: int = 0) -> Moments:
+        """Moments of no samples of `d` features yet, to be filled by `update`.
+
+        At most `keep` rows, chosen at random among all that come, are kept: see `from_features`.
+        """
+        _check_keep(keep)
         moments = cls.__new__(cls)
         moments._mean = np.zeros(d)
         moments._cov = None
         moments._scatter = np.zeros((d, d), order="F")
         moments._n = 0
-        moments._rows = None
+        moments._kept = KeptRows(np.empty((0, d)), np.empty(0), 0, keep) if keep else None
         moments._size_known = True
         moments._origin = UNKNOWN
         return moments
@@ -220,7 +227,7 @@ class Moments:
     @property
     def rows(self) -> NDArray[Any] | None:
         """Random part of the rows that was kept, shape (k, d); None if none was."""
-        return self._rows
+        return None if self._kept is None or not self._kept.n else self._kept.rows
 
     @property
     def origin(self) -> Mapping[str, str]:
@@ -261,14 +268,20 @@ class Moments:
         check_same_encoder({"these moments": self._origin, "`batch`": origin_of(batch)})
         for positions, block in row_blocks(rows):  # all checked before any is absorbed
             check_finite("batch", block, first_row=int(positions[0]))
+        if self._kept is not None:
+            part = draw_part(rows, self._kept.limit, seed=self._kept.n)
+            self._kept = self._kept.joined(part)
         for _, block in row_blocks(rows):
             self.absorb_block(block)
         self._origin = together(self._origin, origin_of(batch))
-        self._rows = None  # they are no random part any more
         return self
 
     def merge(self, other: Moments) -> Moments:
-        """Moments of this and the `other` sample together, as a new object; neither changes."""
+        """Moments of this and the `other` sample together, as a new object; neither changes.
+
+        Rows that both keep are a random part of both again, the same in whatever order parts of
+        other content are merged.
+        """
         if self._n is None or other._n is None:
             raise InputError("exactly known moments (n=None) cannot be merged with a sample.")
         if other.d != self.d:
@@ -279,19 +292,28 @@ class Moments:
         own = merged._scatter_matrix()
         own += other._scatter_matrix()
         merged._combine(other._n, other._mean)
+        if self._kept is not None and other._kept is not None:
+            merged._kept = self._kept.joined(other._kept)
+        elif self._n == 0 or other._n == 0:
+            merged._kept = self._kept or other._kept
         return merged
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(
+        self, path: str | os.PathLike[str], *, metadata: Mapping[str, str] | None = None
+    ) -> None:
         """Write `mu`, `sigma` and `n` to `path`, a file that pytorch-fid can read as well.
 
-        Rows that were kept (`from_features`) are written beside them.
+        Rows that were kept (`from_features`) are written beside them, and where the features came
+        from: `metadata`, by default the `origin`.
         """
-        write_statistics(path, self.mean, self.cov, self.n, rows=self._rows, metadata=self._origin)
+        stored = self._origin if metadata is None else metadata
+        write_statistics(path, self.mean, self.cov, self.n, rows=self.rows, metadata=stored)
 
     def divided_by(self, unit: float) -> Moments:
         """Moments of the same samples in units of `unit`."""
         moments = type(self)(self.mean / unit, self.cov / unit / unit, self._n)
-        moments._rows = None if self._rows is None else self._rows / unit
+        if self._kept is not None:
+            moments._kept = replace(self._kept, rows=self._kept.rows / unit)
         moments._size_known = self._size_known
         moments._origin = self._origin
         return moments
@@ -307,7 +329,7 @@ class Moments:
         copy._cov = None
         copy._n = self._n
         copy._origin = self._origin
-        copy._rows = None  # no random part of more rows
+        copy._kept = None  # no random part of more rows
         copy._size_known = True
         return copy
 
@@ -376,30 +398,30 @@ def without(whole: Moments, part: Moments) -> Moments | None:
     return rest if (np.diagonal(rest._scatter) >= LEAST_LEFT * before).all() else None
 
 
-def _of_rows(rows: Any, first: int, chosen: NDArray[np.intp] | None) -> Moments:
-    """Moments of rows that come after `first` others; keep those whose number is `chosen`."""
+def _of_rows(
+    rows: Any, first: int, chosen: NDArray[np.intp] | None
+) -> tuple[Moments, NDArray[Any] | None]:
+    """Moments of rows that come after `first` others, and those whose number is `chosen`."""
     rows = check_features("x", rows, minimum=1)
     moments = Moments.empty(rows.shape[1])
     for positions, block in row_blocks(rows):
         check_finite("x", block, first_row=first + int(positions[0]))
         moments.absorb_block(block)
-    if chosen is not None:
-        own = chosen[(chosen >= first) & (chosen < first + len(rows))] - first
-        moments._rows = np.array(rows[own])
-    return moments
+    if chosen is None:
+        return moments, None
+    own = chosen[(chosen >= first) & (chosen < first + len(rows))] - first
+    return moments, np.array(rows[own])
 
 
-def _joined(one: Moments, two: Moments) -> Moments:
+def _joined(one: Any, two: Any) -> tuple[Moments, NDArray[Any] | None]:
     """Merge the moments of rows that follow one another, with the rows that they keep."""
-    moments = one.merge(two)
-    if one._rows is not None and two._rows is not None:
-        moments._rows = np.concatenate([one._rows, two._rows])
-    return moments
+    kept = None if one[1] is None else np.concatenate([one[1], two[1]])
+    return one[0].merge(two[0]), kept
 
 
 def _on_workers(
     blocks: list[Any], shape: tuple[int, int], chosen: NDArray[np.intp] | None
-) -> Moments:
+) -> tuple[Moments, NDArray[Any] | None]:
     """Moments of the `blocks` of a dask array, each of whole rows; merged in pairs by dask."""
     from dask.delayed import delayed
 
@@ -412,12 +434,22 @@ def _on_workers(
         alone = parts[-1:] if len(parts) % 2 else []
         pairs = zip(parts[::2], parts[1::2], strict=False)
         parts = [delayed(_joined)(*pair) for pair in pairs] + alone
-    found: Moments = on_dask("x", parts[0].compute)
+    found: Moments
+    found, kept = on_dask("x", parts[0].compute)
     if (found.n, found.d) != shape:
         raise InputError(
             f"has blocks that hold {(found.n, found.d)}, where {shape} was said.", argument="x"
         )
-    return found
+    return found, kept
+
+
+def _check_keep(keep: int) -> None:
+    if 0 < check_count("keep", keep, minimum=0) < LEAST_KEPT:
+        raise InputError(
+            f"must be 0 or at least {LEAST_KEPT}: fewer rows say nothing of fourth moments; "
+            f"got {keep}.",
+            argument="keep",
+        )
 
 
 def row_blocks(

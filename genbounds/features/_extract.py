@@ -34,7 +34,6 @@ from genbounds.files import (
     locked,
     read,
     read_metadata,
-    write_statistics,
 )
 from genbounds.origins import PART_KEY, origin_warnings
 from genbounds.validation import InputError, check_count
@@ -318,8 +317,7 @@ class _Job:
                 labels[ITEMS_KEY] = item_names(names)
             kept.assemble(self.out, stored | _whereabouts(self.source, self.out), labels)
         if self.moments is not None:
-            total = kept.moments()
-            write_statistics(self.moments, total.mean, total.cov, total.n, metadata=stored)
+            kept.moments().save(self.moments, metadata=stored)
         result = self._result(kept.rows, kept.d, resumed)
         clear(parts)
         return result

@@ -10,13 +10,14 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from genbounds.core.kept_rows import KEPT
 from genbounds.estimators import Moments
 from genbounds.files import (
+    Statistics,
     display,
     open_features_writer,
     read_features,
     read_metadata,
-    write_statistics,
 )
 from genbounds.validation import InputError
 
@@ -152,10 +153,7 @@ class RunningMoments:
         """Take one more block into account."""
         self._total = _merged(self._total, rows)
         if self.rows > 1:  # one row has no covariance, and is the whole input
-            total = self._total
-            write_statistics(
-                self._path, total.mean, total.cov, total.n, metadata={"run": self._run}
-            )
+            self._total.save(self._path, metadata={"run": self._run})
 
     def moments(self) -> Moments:
         """Return the statistics of all rows."""
@@ -168,11 +166,11 @@ def _merged(total: Moments | None, rows: NDArray[Any]) -> Moments:
 
     A run that was interrupted reads them from a file and must end with the same bytes.
     """
-    part = Moments.from_features(rows)
+    part = Moments.from_features(rows, keep=KEPT)
     merged = part if total is None else total.merge(part)
     if merged.n is None or merged.n < 2:
         return merged
-    return Moments(merged.mean, merged.cov, merged.n)
+    return Moments.from_statistics(Statistics(merged.mean, merged.cov, merged.n, merged.rows))
 
 
 def remove_own(folder: Path, run: str) -> None:

@@ -186,6 +186,9 @@ def test_moments_are_those_of_the_rows(media, tmp_path, block):
         assert n == N
         np.testing.assert_allclose(mean, rows.mean(0), rtol=1e-13)
         np.testing.assert_allclose(cov, np.cov(rows, rowvar=False), rtol=1e-12, atol=1e-9)
+        # a random part, here all of them: bias and interval of a distance depend on it
+        kept = files.read_statistics(tmp_path / name).rows
+        np.testing.assert_array_equal(np.unique(kept, axis=0), np.unique(rows, axis=0))
     assert files.read_metadata(tmp_path / "y.npz")["encoder"] == "toy"
 
 

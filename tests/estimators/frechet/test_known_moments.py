@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from scipy.linalg import sqrtm
@@ -153,3 +155,62 @@ def test_kept_rows_survive_a_file(tmp_path):
     assert gb.frechet_distance(fake, again) == gb.frechet_distance(fake, moments)
     with np.load(tmp_path / "reference.npz") as file:  # as pytorch-fid reads it
         np.testing.assert_allclose(file["sigma"], np.cov(real.T))
+
+
+def as_set(rows):
+    return {tuple(row) for row in rows}
+
+
+def test_moments_keep_a_random_part_through_merge_and_update():
+    """The same part in any order; all of them while there are fewer than the limit."""
+    rows = np.random.default_rng(7).normal(size=(900, 3))
+    pieces = np.split(rows, [100, 200, 600])
+    parts = [gb.Moments.from_features(piece, keep=150) for piece in pieces]
+    there, back = parts[0].merge(parts[1]), parts[3].merge(parts[2])
+    assert as_set(there.rows) <= as_set(rows[:200])
+    assert len(there.rows) == 150
+    whole, reverse = there.merge(parts[2]).merge(parts[3]), back.merge(parts[1]).merge(parts[0])
+    assert len(whole.rows) == 150
+    assert as_set(whole.rows) == as_set(reverse.rows)
+    assert gb.Moments.empty(3).merge(parts[0]).rows is parts[0].rows
+    assert parts[0].merge(gb.Moments.from_features(rows[100:])).rows is None
+    grown = gb.Moments.empty(3, keep=150)
+    assert grown.rows is None
+    grown.update(pieces[0])
+    assert as_set(grown.rows) == as_set(pieces[0])
+    for piece in pieces[1:]:
+        grown.update(piece)
+    assert len(grown.rows) == 150
+    assert as_set(grown.rows) <= as_set(rows)
+    np.testing.assert_allclose(grown.cov, np.cov(rows.T))
+
+
+def test_every_row_is_kept_as_often():
+    """Of parts of 70, 200 and 730 rows; each count is 8 standard errors wide: false alarm 1e-14.
+
+    Parts that entered alike whatever their size would be off by 30 of them.
+    """
+    shares = np.zeros(3)
+    for seed in range(200):
+        rows = np.random.default_rng(seed).normal(size=(1000, 1))
+        pieces = np.split(rows, [70, 270])
+        parts = [gb.Moments.from_features(piece, keep=100, seed=seed) for piece in pieces]
+        whole = parts[0].merge(parts[1]).merge(parts[2])
+        shares += [len(as_set(piece) & as_set(whole.rows)) for piece in pieces]
+    expected = 20_000 * np.array([0.07, 0.2, 0.73])
+    assert (np.abs(shares - expected) < 8.0 * np.sqrt(expected)).all()
+
+
+@pytest.mark.slow
+def test_merged_moments_cover():
+    """Of rows with heavy fourth moments, in four parts: 200 times, as a reference in one piece."""
+    hits, _, _ = coverage(
+        lambda rng: scaled_rows(rng, 800, 1.3),
+        lambda rng: functools.reduce(
+            gb.Moments.merge,
+            [gb.Moments.from_features(scaled_rows(rng, 100), keep=200) for _ in range(4)],
+        ),
+        8.0 * np.exp(0.5) * 0.3**2,
+        runs=200,
+    )
+    assert hits >= binom.ppf(1e-6, 200, 0.9)
