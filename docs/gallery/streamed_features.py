@@ -8,7 +8,7 @@ rng = np.random.default_rng(0)
 
 
 def worker(batches: int) -> gb.Moments:
-    moments = gb.Moments.empty(16)
+    moments = gb.Moments.empty(16, keep=500)  # rows for the interval
     for _ in range(batches):
         moments.update(rng.normal(size=(256, 16)))  # here: encoder(generator(...))
     return moments
