@@ -84,7 +84,7 @@ def by_rows(
     """
     if not is_mapped(x):
         return change(slice(None))
-    blocks = (_bytes_of(np.ascontiguousarray(change(part), dtype)) for part in row_parts(x))
+    blocks = (_as_bytes(np.ascontiguousarray(change(part), dtype)) for part in row_parts(x))
     return np.asarray(gather(blocks, dtype=dtype, shape=x.shape))
 
 
@@ -103,7 +103,7 @@ def is_mapped(x: Any) -> bool:
     return isinstance(memory, mmap.mmap) and not fits_in_memory(len(memory))
 
 
-def _bytes_of(rows: NDArray[Any]) -> memoryview:
+def _as_bytes(rows: NDArray[Any]) -> memoryview:
     return rows.reshape(-1).view(np.uint8).data
 
 
@@ -139,7 +139,7 @@ def computed(x: Any) -> NDArray[Any]:
             raise ValueError(f"its blocks hold {found.shape}, where {x.shape} was said")
         if x.ndim != 2 or x.dtype.hasobject:
             return found
-        rows = _bytes_of(np.ascontiguousarray(found))
+        rows = _as_bytes(np.ascontiguousarray(found))
         return gather([rows], dtype=found.dtype, shape=found.shape)
 
     def blocks() -> Iterator[memoryview]:
@@ -152,7 +152,7 @@ def computed(x: Any) -> NDArray[Any]:
                 held += row * lengths[last]
                 last += 1
             for part in dask.compute(*(x.blocks[k] for k in range(first, last))):
-                yield _bytes_of(np.ascontiguousarray(part, dtype=x.dtype))
+                yield _as_bytes(np.ascontiguousarray(part, dtype=x.dtype))
             first = last
 
     return gather(blocks(), dtype=x.dtype, shape=x.shape)
