@@ -429,7 +429,7 @@ def test_two_processes(tmp_path):
     for process in workers:
         process.start()
     found = dict(
-        (rank, (score, own)) for rank, score, own in (results.get(timeout=120) for _ in workers)
+        (rank, (score, own)) for rank, score, own in (results.get(timeout=400) for _ in workers)
     )
     for process in workers:
         process.join(60)
