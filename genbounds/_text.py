@@ -51,7 +51,7 @@ def _text_of(value: object, otherwise: str | None = None, *, form: Callable[...,
 
 def shown(name: str) -> str:
     """Return the name of a model or class as one printable, reasonably short line."""
-    return display(name, limit=60) or "''"
+    return display(name, limit=54) or "''"
 
 
 def number(value: object, *, digits: int = 4) -> str:

@@ -366,6 +366,10 @@ RULES: dict[str, Rule] = {
     "bytes-not-features": Rule("implausible-input", "caution",
         "{name} holds 8-bit integers: probably pixels, not the features of an encoder",
         "Pass --encoder with the images, or encode them first."),
+    "wide-margin": Rule("implausible-input", "caution",
+        "the margin, {margin:.4g}, is {times:.2g} times the score of {baseline}: a candidate worse "
+        "by so much passes",
+        "For a share of that score add the sign: '{margin:g}%'."),
     "blind-kernel": Rule("implausible-input", "unreliable",
         "with a bandwidth of {bandwidth:.3g} no reference row is near to another: the score is "
         "about 0 whatever the model is",

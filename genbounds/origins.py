@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -101,10 +102,23 @@ def check_same_encoder(origins: Mapping[str, Mapping[str, str]]) -> None:
             if other != value:
                 raise InputError(
                     f"{first} and {name} cannot be compared: their {field} differ "
-                    f"({display(value, limit=90)}; {display(other, limit=90)}): use one encoder "
-                    "for both. If the features are compatible, drop the metadata with "
-                    "np.asarray(...) or a .npy file."
+                    f"({_unlike(value, other)}): use one encoder for both. If the features are "
+                    "compatible, drop the metadata with np.asarray(...) or a .npy file."
                 )
+
+
+def _unlike(one: str, other: str) -> str:
+    """Return two metadata that differ as an error shows them: of JSON only what differs."""
+    try:
+        fields, others = json.loads(one), json.loads(other)
+        both = (fields, others), (others, fields)
+        one, other = (
+            json.dumps({key: value for key, value in mine.items() if theirs.get(key) != value})
+            for mine, theirs in both
+        )
+    except (AttributeError, RecursionError, ValueError):  # a digest, or somebody else's text
+        pass
+    return f"{display(one, limit=90)}; {display(other, limit=90)}"
 
 
 def origin_warnings(origins: Mapping[str, Mapping[str, str]]) -> list[Diagnostic]:

@@ -6,6 +6,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated, cast
 
 import typer
@@ -13,21 +14,7 @@ import typer
 from genbounds import __version__
 from genbounds._errors import InputError
 from genbounds._text import display
-from genbounds.cli import (
-    INTERRUPTED,
-    audit,
-    bounds,
-    features,
-    gate,
-    memorisation,
-    mixture,
-    modes,
-    plan,
-    reproduce,
-    score,
-    select,
-    track,
-)
+from genbounds.cli import INTERRUPTED
 from genbounds.cli._command import Command
 from genbounds.cli._terminal import complain, heard, write_errors
 
@@ -63,19 +50,10 @@ app = typer.Typer(
 )
 
 
+NAMES = "score select gate plan track memorisation mixture modes reproduce features audit bounds"
+# Each is a function in a file of its name.
 COMMANDS: dict[str, Command] = {
-    "score": score.score,
-    "select": select.select,
-    "gate": gate.gate,
-    "plan": plan.plan,
-    "track": track.track,
-    "memorisation": memorisation.memorisation,
-    "mixture": mixture.mixture,
-    "modes": modes.modes,
-    "reproduce": reproduce.reproduce,
-    "features": features.features,
-    "audit": audit.audit,
-    "bounds": bounds.bounds,
+    name: getattr(import_module(f"genbounds.cli.{name}"), name) for name in NAMES.split()
 }
 for each in COMMANDS.values():
     each.register(app)

@@ -107,7 +107,8 @@ class _Command(TyperCommand):
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write metrics and examples, their lines as they are."""
         lines = self.command.metric_lines(formatter.width - 2)
-        self.epilog = (f"Metrics:\n\n\b\n{lines}\n" if lines else "") + self.command.examples
+        self.epilog = f"Metrics:\n\n\b\n{lines}\n" if lines else ""
+        self.epilog += f"Examples:\n\n\b{self.command.examples}"
         super().format_epilog(ctx, formatter)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -163,10 +164,10 @@ def command(
             # Not by the names of its options: `--out` of `features` is a file.
             output: Output = asked["output"] if "output" in asked else asked["judging"].output
             with interruptible(advice):
-                refuse_others(output.out, run.__name__)
+                before = refuse_others(output.out, run.__name__)
                 with renamed(options):
                     answer = function(**asked)
-                keep(output.out, run.__name__, answer.document)
+                keep(output.out, run.__name__, answer.document, before=before)
                 if output.out is not None and answer.page is not None:
                     keep_page(output.out, answer.page())
             if output.as_json:

@@ -84,9 +84,11 @@ def choose_metric(name: str, *, logits: bool = False) -> MetricSpec:
         spec = metric_spec(name)
     except InputError as error:
         if not is_entry_point(name):
+            known = [
+                x for spec in map(metric_spec, metric_names()) for x in (spec.name, *spec.aliases)
+            ]
             raise InputError(
-                f"must be one that `--metric help` lists; got {quoted(name)}."
-                f"{meant(name, metric_names())}",
+                f"must be one that `--metric help` lists; got {quoted(name)}.{meant(name, known)}",
                 argument="--metric",
             ) from error
         spec = _own_metric(name)
@@ -155,7 +157,8 @@ def read_inputs(
         path = given if given in files else _encoded(given, name, encoder)
         is_model = reference is None or bool(inputs)
         file = _input(path, metric, of_models if is_model else reading, needed=is_model)
-        doubts = suspicions(given, file.content) if metric.data == "features" else ()
+        plain = metric.data == "features" and not file.origin.get("encoder")
+        doubts = suspicions(given, file.content) if plain else ()
         inputs.append(replace(file, path=given, name=name, doubts=doubts))
     check_same_encoder({display(file.path): file.origin for file in inputs})
     if metric.data == "features":

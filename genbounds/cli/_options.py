@@ -267,14 +267,10 @@ class Reading(Encoding):
     shares: str | None = None
 
     def __post_init__(self) -> None:
-        if self.iid and (self.groups is not None or self.strata is not None):
-            raise InputError("ignores groups and strata: leave out one of them.", "--iid")
-        if self.iid and self.shares is not None:
-            raise InputError("ignores the classes, and --shares is about them.", "--iid")
-        if self.iid and self.seeds is not None:
-            raise InputError("ignores groups, which --seeds cross.", "--iid")
-        if self.iid and self.row_order is not None:
-            raise InputError("says that rows are independent: --row-order does not.", "--iid")
+        for name in ("groups", "strata", "shares", "seeds", "row_order") if self.iid else ():
+            if getattr(self, name) is not None:
+                spelt = name.replace("_", "-")
+                raise InputError(f"says that rows are independent: leave out --{spelt}.", "--iid")
         if self.reference_n is not None:
             from genbounds.validation import check_count
 

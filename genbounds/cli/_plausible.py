@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._text import shown
 from genbounds.diagnostics import warn_of
 from genbounds.files import display, gather
 from genbounds.results import Diagnostic
@@ -131,7 +132,7 @@ def suspicions(path: Path, rows: object) -> tuple[Diagnostic, ...]:
     if not isinstance(rows, np.ndarray):
         return ()
     n, d = rows.shape
-    name = display(path, limit=60)
+    name = shown(str(path))
     found = []
     if d > TOO_WIDE * n:
         found.append(warn_of("rows-for-columns", name=name, d=d, n=n))

@@ -21,6 +21,7 @@ from genbounds._text import display, said_by
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from genbounds._tables import Noted
     from genbounds.estimators import PrecisionRecall
     from genbounds.report import Page, Table
     from genbounds.results import Diagnostic, Score
@@ -57,29 +58,36 @@ def _dumps(command: str, document: dict[str, Any], *, complete: bool = True) -> 
     return json.dumps(said, indent=2, allow_nan=False) + "\n"
 
 
-def refuse_others(out: Path | None, command: str) -> None:
-    """Refuse a folder of results in which another command keeps its own."""
-    if out is None:
-        return
+def refuse_others(out: Path | None, command: str) -> str:
+    """Refuse a folder of results in which another command keeps its own; return what is there."""
     try:
-        kept = json.loads((out / RESULTS).read_bytes())
+        text = "" if out is None else (out / RESULTS).read_text(encoding="utf-8")
+        kept = json.loads(text)
     except (OSError, ValueError, RecursionError):  # nothing is there that a command has kept
-        return
-    other = kept.get("command", command) if isinstance(kept, dict) else command
-    if other != command:
+        return ""
+    if not isinstance(kept, dict):
+        return ""
+    if (other := kept.get("command", command)) != command:
         raise InputError(
             f"is {display(out)}, where `genbounds {display(str(other), limit=20)}` keeps its "
             "results: give each command a folder of its own.",
             argument="--out",
         )
+    return text if kept.get("complete") else ""
 
 
 def keep(
-    out: Path | None, command: str, document: dict[str, Any], *, complete: bool = True
+    out: Path | None,
+    command: str,
+    document: dict[str, Any],
+    *,
+    complete: bool = True,
+    before: str = "",
 ) -> None:
     """Write what a command found into the folder of results, if there is one.
 
-    A page that lies there already tells of other results: it is removed first.
+    A page that lies there already tells of other results: it is removed first. If the results
+    `before` this run were others, that is said.
     """
     if out is not None:
         from genbounds.files import atomic_write
@@ -88,7 +96,10 @@ def keep(
             (out / PAGE).unlink(missing_ok=True)
         except OSError:  # the next line says what is wrong with the folder
             pass
-        atomic_write(out / RESULTS, _dumps(command, document, complete=complete))
+        text = _dumps(command, document, complete=complete)
+        atomic_write(out / RESULTS, text)
+        if before not in ("", text):
+            complain(f"the results in {display(out)} were of other files or options: replaced.")
 
 
 def keep_page(out: Path, page: Page) -> None:
@@ -240,6 +251,26 @@ def print_remarks(
     for title, lines in lists.items():
         if lines:
             say("", title, *(f"* {line}" for line in lines))
+
+
+def show(
+    result: Noted,
+    *tables: Table,
+    scores: Mapping[str, Score] | None = None,
+    assumptions: bool = True,
+    verbose: bool,
+) -> None:
+    """Print a result in a line, its tables, its warnings, and what it assumes if asked for."""
+    say(str(result))
+    for table in tables:
+        say("")
+        print_table(table)
+    print_remarks(
+        scores or {},
+        warnings=result.warnings,
+        assumptions=result.assumptions if assumptions else (),
+        verbose=verbose,
+    )
 
 
 @contextmanager

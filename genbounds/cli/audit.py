@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 SERIAL = 10
 """Up to so many statements, starting processes takes longer than it saves."""
 
-EXAMPLES = """Examples:
-
-\b
+EXAMPLES = """
 genbounds audit --quick
 genbounds audit "o24.*" --jobs 4 --out results
 genbounds audit --backend dask --scheduler tls://10.0.0.1:8786 --out results

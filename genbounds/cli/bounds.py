@@ -13,9 +13,7 @@ from genbounds.cli._terminal import print_table, progress, say
 if TYPE_CHECKING:
     from genbounds.bounds import Bound
 
-EXAMPLES = """Examples:
-
-\b
+EXAMPLES = """
 genbounds bounds
 genbounds bounds m25.empirical-bernstein
 genbounds bounds --json

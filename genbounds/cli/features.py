@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from genbounds._errors import InputError
 from genbounds._text import display, number
@@ -15,9 +16,7 @@ from genbounds.cli._terminal import complain, progress, say, tidy
 if TYPE_CHECKING:
     from genbounds.features import Encoder, Extraction, Source
 
-EXAMPLES = """Examples:
-
-\b
+EXAMPLES = """
 genbounds features photos/ --encoder dinov2 --weights w.pth --out real.npz
 genbounds features shard-*.tar --encoder inception --moments stats.npz
 genbounds features texts.jsonl --out texts.safetensors \\
@@ -27,6 +26,33 @@ genbounds features photos/ --encoder model:embed --part 2/8 --out a-2.npz
 genbounds features real.safetensors --moments real.npz
 genbounds features --download inception
 """
+
+
+def _own(metavar: str, help: str) -> Any:
+    """Declare an option in whose place the encoder has a value of its own."""
+    offers = metavar if "|" in metavar else None
+    return option(metavar, help, offers=offers, show_default="the encoder's")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pixels:
+    """What is done to images before an encoder takes them."""
+
+    size: int | None = _own("PIXELS", "Size to which images are resized.")
+    resize: int | None = _own(
+        "PIXELS", "Size of the shorter side before --fit crop cuts out the centre."
+    )
+    fit: str | None = _own(
+        "stretch|crop",
+        "stretch: resize both sides. crop: resize the shorter side, cut out the centre.",
+    )
+    interpolation: str | None = _own(
+        "bicubic|bilinear|lanczos", "Interpolation when resizing, always antialiased."
+    )
+    channels: int | None = _own("3|1", "3 for colour, 1 for grey.")
+    white: float | None = _own("1|255", "Value of a white pixel before --mean and --std.")
+    mean: str | None = _own("R,G,B", "Mean to subtract from each channel.")
+    std: str | None = _own("R,G,B", "Standard deviation to divide each channel by.")
 
 
 @command(
@@ -57,34 +83,7 @@ def features(
         show_default="by the input's name",
     ),
     field: str = option("KEY", "Key of the text in a .jsonl file.", default="text"),
-    size: int | None = option(
-        "PIXELS", "Size to which images are resized.", show_default="the encoder's"
-    ),
-    resize: int | None = option(
-        "PIXELS",
-        "Size of the shorter side before --fit crop cuts out the centre.",
-        show_default="the encoder's",
-    ),
-    fit: str | None = choice(
-        "stretch|crop",
-        "stretch: resize both sides. crop: resize the shorter side, cut out the centre.",
-        show_default="the encoder's",
-    ),
-    interpolation: str | None = choice(
-        "bicubic|bilinear|lanczos",
-        "Interpolation when resizing, always antialiased.",
-        show_default="the encoder's",
-    ),
-    channels: int | None = choice("3|1", "3 for colour, 1 for grey.", show_default="the encoder's"),
-    white: float | None = choice(
-        "1|255", "Value of a white pixel before --mean and --std.", show_default="the encoder's"
-    ),
-    mean: str | None = option(
-        "R,G,B", "Mean to subtract from each channel.", show_default="the encoder's"
-    ),
-    std: str | None = option(
-        "R,G,B", "Standard deviation to divide each channel by.", show_default="the encoder's"
-    ),
+    pixels: Pixels,
     batch: int = option("B", "Number of items encoded at once.", default=64),
     workers: int | None = option(
         "W",
@@ -114,16 +113,8 @@ def features(
         raise InputError("nothing to write: give --out FILE, --moments FILE or both.")
     if items is not None:
         check_choice("--items", items, KINDS)
-    wanted = {
-        "size": size,
-        "resize": resize,
-        "fit": fit,
-        "interpolation": interpolation,
-        "channels": channels,
-        "white": white,
-        "mean": _numbers("mean", mean),
-        "std": _numbers("std", std),
-    }
+    wanted = asdict(pixels)
+    wanted |= {name: _numbers(name, wanted[name]) for name in ("mean", "std")}
     preprocessing = {name: value for name, value in wanted.items() if value is not None}
     source = open_source(inputs, items=items, field=field)  # type: ignore[arg-type]
     encoder = _encoder(encoding, source, inputs[0], preprocessing)

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from genbounds.cli._command import Answer, command
 from genbounds.cli._options import Judging, argument, choice, every_metric, flag, option
-from genbounds.cli._terminal import print_remarks, say
+from genbounds.cli._terminal import show
 
-if TYPE_CHECKING:
-    from genbounds.decisions import Verdict
-
-EXAMPLES = """Examples:
-
-\b
+EXAMPLES = """
 genbounds gate real.npy gan-old.npy gan-new.npy --margin 2%
 genbounds gate real.npy old.npz new.npy --margin 0.5 --inconclusive pass
 genbounds gate real.npz old.npz new.npz --margin 2% --groups prompts
@@ -75,18 +69,10 @@ def gate(
             equivalence=equivalence,
             warnings=read.warnings,
         )
+    scores = {name: replace(score, assumptions=()) for name, score in verdict.scores.items()}
     return Answer(
         document=verdict.to_dict(),
-        show=lambda: _show(verdict, verbose=verbose),
+        show=lambda: show(verdict, scores=scores, assumptions=verbose, verbose=verbose),
         page=lambda: gate_page(verdict),
         negative=not verdict.accepted(inconclusive),
     )
-
-
-def _show(verdict: Verdict, *, verbose: bool) -> None:
-    say(str(verdict))
-    if verbose:
-        scores = {name: replace(score, assumptions=()) for name, score in verdict.scores.items()}
-        print_remarks(
-            scores, warnings=verdict.warnings, assumptions=verdict.assumptions, verbose=True
-        )

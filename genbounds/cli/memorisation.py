@@ -14,9 +14,7 @@ from genbounds.cli._terminal import print_remarks, print_table, say
 if TYPE_CHECKING:
     from genbounds.explain import Memorisation
 
-EXAMPLES = """Examples:
-
-\b
+EXAMPLES = """
 genbounds memorisation gan.npy --train train.npy --heldout heldout.npy
 genbounds memorisation gan.npz --train a.npz --heldout b.npz --groups clips
 genbounds memorisation g.npy --train t.npy --heldout h.npy \\

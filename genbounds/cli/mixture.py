@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from genbounds.estimators import MetricSpec
     from genbounds.mixtures import Mixture
 
-EXAMPLES = """Examples:
-
-\b
+EXAMPLES = """
 genbounds mixture real.npy gan.npy diffusion.npy vae.npy
 genbounds mixture real.npz a.npz b.npz --metric cmmd --groups prompts
 genbounds mixture gan.npy vae.npy --metric rke --reference real.npy --json

@@ -15,9 +15,7 @@ from genbounds.cli._terminal import print_remarks, print_table, progress, say
 if TYPE_CHECKING:
     from genbounds.explain import Modes
 
-EXAMPLES = """Examples:
-
-\b
+EXAMPLES = """
 genbounds modes real.safetensors gan.safetensors --out results
 genbounds modes real.npy a.npy b.npy --json
 genbounds modes real.npy gan.npy --images real/ --images gan.zip --out results

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from genbounds._errors import InputError
 from genbounds.cli._command import Answer, command
 from genbounds.cli._options import Planning, argument, growing_metrics, option
-from genbounds.cli._terminal import print_remarks, print_table, say
+from genbounds.cli._terminal import show
 
-if TYPE_CHECKING:
-    from genbounds.decisions import Plan
-    from genbounds.select import SelectionPlan
-
-EXAMPLES = """Examples:
-
-\b
+EXAMPLES = """
 genbounds plan real.npy pilot.npy --half-width 0.5
 genbounds plan real.npy gan-a.npy gan-b.npy --gap 0.3 --power 0.9
 genbounds plan real.npz a.npz b.npz --groups prompts --gap 0.3 --out results
@@ -77,8 +72,10 @@ def plan(
     from genbounds.cli._inputs import choose_metric
     from genbounds.cli._models import Models
     from genbounds.cli._options import renamed
-    from genbounds.decisions import Plan, check_targets, plan_from
+    from genbounds.decisions import check_targets, plan_from
     from genbounds.report import plan_page, selection_plan_page
+    from genbounds.report._decisions import pilot_table
+    from genbounds.report.figures._decisions import width_table
     from genbounds.select._plan import plan_selection
     from genbounds.validation import check_confidence, check_power
 
@@ -98,29 +95,21 @@ def plan(
     counts = [1, 2] if confidence is None else []
     read = Models.judged(files, judging, spec, counts, least=2)
     pilot = {"pilot": next(iter(read.models.values())).path}
-    found: Plan | SelectionPlan
+    found: Any
     with renamed(pilot), read.named():
         estimates, prepared = read.estimates()
         what = estimates, read.samples, prepared
         if confidence is None:
             found = plan_from(*what, half_width=half_width, gap=gap, power=power, level=level)
+            table, page = width_table(found), partial(plan_page, found)
         else:
             found = plan_selection(
                 *what, confidence=confidence, power=power, tolerance=tolerance, limit=limit
             )
+            table, page = pilot_table(found), partial(selection_plan_page, found)
     return Answer(
         document=found.to_dict(),
-        show=lambda: _show(found, verbose=verbose),
-        page=lambda: plan_page(found) if isinstance(found, Plan) else selection_plan_page(found),
+        show=lambda: show(found, table, verbose=verbose),
+        page=page,
         negative=not found.feasible,
     )
-
-
-def _show(found: Plan | SelectionPlan, *, verbose: bool) -> None:
-    from genbounds.decisions import Plan
-    from genbounds.report._decisions import pilot_table
-    from genbounds.report.figures._decisions import width_table
-
-    say(str(found), "")
-    print_table(width_table(found) if isinstance(found, Plan) else pilot_table(found))
-    print_remarks({}, warnings=found.warnings, assumptions=found.assumptions, verbose=verbose)

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from genbounds.cli._command import Answer, command
 from genbounds.cli._options import LEVEL, VERBOSE, Folder, ScoreReading, argument, option
-from genbounds.cli._terminal import print_remarks, say
+from genbounds.cli._terminal import show
 
-if TYPE_CHECKING:
-    from genbounds.decisions import Reproduction
-
-EXAMPLES = """Examples:
-
-\b
+EXAMPLES = """
 genbounds reproduce real.npz model.npz --n 50000 --published 2.31
 genbounds reproduce real.npy model.npy --n 50000 --published 2.31 \\
   --published-reference-n 50000
@@ -73,12 +67,7 @@ def reproduce(
     found = found.warned(*read.warnings, *read.all_doubts())
     return Answer(
         document=found.to_dict(),
-        show=lambda: _show(found, verbose=verbose),
+        show=lambda: show(found, verbose=verbose),
         page=lambda: reproduction_page(found),
         negative=found.decision == "not",
     )
-
-
-def _show(found: Reproduction, *, verbose: bool) -> None:
-    say(str(found))
-    print_remarks({}, warnings=found.warnings, assumptions=found.assumptions, verbose=verbose)

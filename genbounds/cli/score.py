@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from genbounds.report import Page
     from genbounds.results import Diagnostic, Ranking, Score
 
-EXAMPLES = """Examples:
-
-\b
+EXAMPLES = """
 genbounds score real.npy gan.npy diffusion.npy
 genbounds score real.npy gan/*.npz --level 0.99 --json
 genbounds score real-stats.npz gan.npy --out results --convergence
@@ -195,6 +193,14 @@ class Run:
             "notes": [warning.message for warning in self.warnings],
         }
 
+    def usual(self) -> dict[str, float]:
+        """Return the Fréchet distance of every model as pytorch-fid prints it, beside ours."""
+        read, real = self.read, self.read.reference
+        if read.spec.name != "fd" or self.estimator != "debiased" or real is None:
+            return {}
+        of_rows = read.spec.prepared(real.content).reference  # however they were drawn
+        return {name: of_rows.plugin(model.content) for name, model in read.models.items()}
+
     def page(self) -> Page:
         """Return the page of the run."""
         from genbounds.report import score_page
@@ -207,6 +213,7 @@ class Run:
             reference=self.reference_score,
             together=self.together,
             convergence=self.growth,
+            usual=self.usual(),
             warnings=self.warnings,
         )
 
@@ -214,7 +221,7 @@ class Run:
 def _show(run: Run, *, verbose: bool) -> None:
     """Print the table, best model first, then the verdict, warnings and assumptions."""
     from genbounds.report import Name, Table
-    from genbounds.report.wording import mark, together_table, verdict_line, winner_line
+    from genbounds.report.wording import letters_of, mark, together_table, verdict_line, winner_line
 
     ranking = run.ranking
     better = "larger" if run.read.spec.higher_is_better else "smaller"
@@ -228,9 +235,11 @@ def _show(run: Run, *, verbose: bool) -> None:
         "Interval": [interval(score.low, score.high) for score in scores.values()],
         "n": [score.n for score in scores.values()],
     }
-    if ranking is not None:
-        columns["Group"] = [ranking.letters.get(name, "") for name in scores]
-        columns["p"] = [_pvalue(ranking, name) for name in scores]
+    letters = {} if ranking is None else letters_of(ranking)
+    if letters:
+        columns["Group"] = [letters.get(name, "") for name in scores]
+    if ranking is not None and ranking.best in letters:
+        columns["p"] = [_pvalue(ranking, name, letters) for name in scores]
     if any(score.warnings for score in scores.values()):
         columns["Warnings"] = [mark(score) for score in scores.values()]
     print_table(Table.of(columns))
@@ -240,11 +249,12 @@ def _show(run: Run, *, verbose: bool) -> None:
         print_table(table)
     if ranking is not None:
         say("", *filter(None, (verdict_line(ranking), winner_line(ranking))))
-        if len(ranking.contenders) > 1:
+        if letters and len(ranking.contenders) > 1:
             say("Models that share a group letter do not differ significantly.")
         pairs = len(ranking.differences)
         adjusted = f", adjusted for all {pairs} pairs" if pairs > 1 else ""
-        say(f"p is the p-value of no difference from {shown(ranking.best)}{adjusted}.")
+        if "p" in columns:
+            say(f"p is the p-value of no difference from {shown(ranking.best)}{adjusted}.")
     print_remarks(
         scores,
         warnings=[*run.warnings, *(() if ranking is None else ranking.warnings)],
@@ -254,9 +264,9 @@ def _show(run: Run, *, verbose: bool) -> None:
     )
 
 
-def _pvalue(ranking: Ranking, name: str) -> str:
+def _pvalue(ranking: Ranking, name: str, reliable: Container[str]) -> str:
     """Return the adjusted p-value of a model's difference from the best one."""
-    if name == ranking.best or name not in ranking.scores:
+    if name == ranking.best or name not in reliable:
         return "–"
     found = ranking.difference(ranking.best, name).pvalue_adjusted
     return f"<{SMALLEST_P}" if found < SMALLEST_P else number(found, digits=2)

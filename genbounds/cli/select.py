@@ -40,9 +40,7 @@ if TYPE_CHECKING:
     from genbounds.results import Diagnostic
     from genbounds.select import ContextSelection, MixtureSelection, Selection
 
-EXAMPLES = """Examples:
-
-\b
+EXAMPLES = """
 genbounds select real.npy gan.npy vae.npy diffusion.npy
 genbounds select --reference stats.npz models/*.npy --confidence 0.99
 genbounds select real.npy models:gan models:vae --budget 50000 --record kept

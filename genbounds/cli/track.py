@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from genbounds.decisions import Track
     from genbounds.estimators import MetricSpec
 
-EXAMPLES = """Examples:
-
-\b
+EXAMPLES = """
 genbounds track real.npy step-*.npy
 genbounds track real.npy step-*.npy --looks 30 --out results
 genbounds track real.npy step-*.npy --fresh again.npy --json
@@ -129,20 +127,13 @@ def steps_of(paths: list[Path]) -> dict[Path, int]:
                 f"{display(path)}: its name has no whole number to take for the step: name files "
                 "as in step-1000.npy."
             )
-    first = paths[0]
-    for path, numbers in found.items():
-        if len(numbers) != len(found[first]):
-            raise InputError(
-                f"{display(first)} and {display(path)} have {len(found[first])} and "
-                f"{len(numbers)} numbers in their names: which one is the step? Name files alike, "
-                "as in step-1000.npy."
-            )
-    columns = list(zip(*found.values(), strict=True))
+    alike = len(set(map(len, found.values()))) == 1
+    columns = list(zip(*found.values(), strict=alike))
     varying = [k for k, column in enumerate(columns) if len(set(column)) > 1]
-    if len(varying) > 1:
+    if len(varying) > 1 or not alike:
         raise InputError(
-            f"{display(first)}: several numbers differ between the names of the files: which one "
-            "is the step? Name files as in step-1000.npy."
+            f"{display(paths[0])}: several numbers in the names of the files differ, or one has "
+            "more: which one is the step? Name files as in step-1000.npy."
         )
     place = varying[0] if varying else len(columns) - 1
     steps = {path: int(numbers[place]) for path, numbers in found.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,6 +17,7 @@ from genbounds.decisions._estimates import (
     origins,
 )
 from genbounds.decisions._variance import OF_N, VarianceModel, smallest
+from genbounds.diagnostics import warn_of
 from genbounds.estimators import (
     Estimate,
     EstimateDifference,
@@ -319,6 +320,7 @@ def decide(
         *(score.warnings for score in scores.values()),
         ranking.warnings,
         warnings,
+        _wide(margin, scores[baseline], baseline),
     )
     reason = _distrust(doubts)
     decision: Decision = "inconclusive"
@@ -367,6 +369,13 @@ def _sizes(margin: Margin, baseline: Estimate) -> tuple[float, float]:
             argument="margin",
         )
     return margin.value * baseline.value, margin.value
+
+
+def _wide(margin: Margin, score: Score, baseline: str) -> Iterator[Diagnostic]:
+    """Warn of a margin in units of the score that is surely larger than the score itself."""
+    if not margin.relative and margin.value > score.high > 0.0:
+        times = margin.value / (score.value if score.value > 0.0 else score.high)
+        yield warn_of("wide-margin", margin=margin.value, times=times, baseline=shown(baseline))
 
 
 def _distrust(warnings: Iterable[Diagnostic]) -> str:

@@ -162,6 +162,12 @@ class Plan(Warned):
             text += f"; the reference needs at least {number(self.reference_needed)} samples"
             if self.reference_n is not None:
                 text += f" (it has {number(self.reference_n)})"
+            pair = 2 * self.reference_needed
+            reached = self.model.reaching(
+                half_width=self.half_width, gap=self.gap, level=self.level, power=self.power
+            )
+            enough = smallest(lambda n: reached(n, pair))
+            text += f": {number(pair)} with {number(enough)} generated ones{of_each} would do"
         return hedged(text, self.warnings)
 
     def __format__(self, spec: str) -> str:
@@ -394,11 +400,7 @@ def plan_from(
     target, relative = _in_units(half_width if gap is None else gap, scaled[0].value)
     width, size = (target, None) if gap is None else (None, target)
 
-    def reached(n: float, m: float | None = None) -> bool:
-        if size is not None:
-            return model.power(size, level, n, m) >= power
-        return model.half_width(level, n, m) <= target
-
+    reached = model.reaching(half_width=width, gap=size, level=level, power=power)
     # With fewer the expansion does not hold, or what was said of 1/n.
     least = float(prepared.samples_per_dimension * columns)
     least = max(2.0, prepared.minimum, min(least, model.n) if few else least)

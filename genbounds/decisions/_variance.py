@@ -11,6 +11,7 @@ Taking the variance of the pilot as proportional to 1/n would carry the quadrati
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -194,6 +195,15 @@ class VarianceModel:
         low, _ = self._interval(level, n, m)
         scatter = self.scatter(n, m)
         return float(ndtr((gap + low) / scatter)) if scatter > 0.0 else float(gap + low > 0.0)
+
+    def reaching(
+        self, *, half_width: float | None, gap: float | None, level: float, power: float
+    ) -> Callable[..., bool]:
+        """Return whether n generated and m reference samples reach a half-width, or find a gap."""
+        if gap is not None:
+            return lambda n, m=None: self.power(gap, level, n, m) >= power
+        assert half_width is not None
+        return lambda n, m=None: self.half_width(level, n, m) <= half_width
 
     def margin(self, level: float, power: float, n: float, m: float | None = None) -> float:
         """Return the distance from a limit at which a one-sided test decides with that power."""

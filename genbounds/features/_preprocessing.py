@@ -178,6 +178,6 @@ def stack_images(batch: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
         (h1, w1), (h2, w2), *_ = sorted(sizes)
         raise InputError(
             f"the images differ in size ({w1} × {h1} and {w2} × {h2} pixels): "
-            "give the size to resize them to with --size."
+            "give the size to resize them to, as `genbounds features --size` takes it."
         )
     return np.stack(batch)

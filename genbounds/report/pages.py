@@ -33,6 +33,7 @@ from genbounds.report.page import Page, Section, answer_page
 from genbounds.report.wording import (
     assumption_lines,
     lead_of,
+    letters_of,
     measured_lines,
     method_lines,
     metric_title,
@@ -90,6 +91,10 @@ SETTLING = (
 """What stands below the scores of growing samples."""
 
 
+USUAL = "The usual number still has its bias: it is what pytorch-fid prints of the same rows"
+"""What stands above scores beside those of other programs."""
+
+
 def score_page(
     scores: Mapping[str, Score],
     *,
@@ -99,6 +104,7 @@ def score_page(
     reference: Score | None = None,
     together: Mapping[str, PrecisionRecall] | None = None,
     convergence: Mapping[str, Sequence[tuple[int, Score]]] | None = None,
+    usual: Mapping[str, float] | None = None,
     warnings: Sequence[Diagnostic] = (),
 ) -> Page:
     """Build the page of `genbounds score`.
@@ -117,6 +123,8 @@ def score_page(
     convergence : mapping of str to sequence of (int, Score), optional
         Scores of growing parts of the models' samples, as `genbounds.estimators.convergence`
         returns them.
+    usual : mapping of str to float, optional
+        The plug-in score of every model, as other programs print it.
     warnings : sequence of Diagnostic
         About the whole run.
     """
@@ -134,7 +142,7 @@ def score_page(
         else ("Best score", "none", "the leading one is unreliable"),
         (title, score.value, f"{at} {interval(score.low, score.high)}"),
     ]
-    if ranking is not None:
+    if ranking is not None and score.reliable:
         facts += _ranking_facts(ranking)
     if reference is not None:
         remark = f"{at} {interval(reference.low, reference.high)}"
@@ -150,7 +158,8 @@ def score_page(
     doubts = warning_blocks(scores, warnings, together)
     lines = [f"{shown(name)}: {score.citation()}" for name, score in scores.items()]
     cite = Notes(items=lines, title="Lines for a paper", folded=True)
-    page.add(Section("Scores", [*doubts, figure, *basis(scores), cite]))
+    beside = [_beside_usual(order, usual)] if usual else []
+    page.add(Section("Scores", [*doubts, figure, *beside, *basis(scores), cite]))
     if together:
         table = together_table(together, order)
         page.add(Section("Precision, recall and their like", [table]))
@@ -158,11 +167,22 @@ def score_page(
         growth = {name: convergence[name] for name in order if name in convergence}
         figure = convergence_plot(growth, metric=metric, lines="Model")
         page.add(Section("Do the scores settle as samples are added?", [figure, SETTLING]))
-    if ranking is not None:
+    if ranking is not None and letters_of(ranking):
         joint = Notes(items=ranking.assumptions, title="What the comparison assumes")
-        blocks: list[Block] = [gap_plot(ranking), difference_matrix(ranking), joint]
+        # Of two models the matrix is one square.
+        matrix = [difference_matrix(ranking)] if len(order) > 2 else []
+        blocks: list[Block] = [gap_plot(ranking), *matrix, joint]
         page.add(Section("Which models differ significantly", blocks))
     return page
+
+
+def _beside_usual(scores: Mapping[str, Score], usual: Mapping[str, float]) -> Table:
+    """Return every score beside the number of other programs."""
+    rows = [
+        (Name(name), score.value, interval(score.low, score.high), usual[name])
+        for name, score in scores.items()
+    ]
+    return Table(("Model", "Bias removed", "Interval", "Usual number"), rows, USUAL)
 
 
 def _score_lead(best: str, score: Score, title: str, ranking: Ranking | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from genbounds._text import count, interval, number, percent, short
@@ -11,7 +10,6 @@ from genbounds.report.figures._track import track_plot
 from genbounds.report.page import Page, Section, answer_page
 from genbounds.report.pages import basis, warning_blocks
 from genbounds.report.wording import metric_title
-from genbounds.results import Diagnostic
 
 if TYPE_CHECKING:
     from genbounds.decisions import Track
@@ -19,14 +17,12 @@ if TYPE_CHECKING:
 TONES: dict[str, Tone] = {"improved": "good", "collapsed": "bad", "undecided": "open"}
 
 
-def track_page(track: Track, *, warnings: Sequence[Diagnostic] = ()) -> Page:
+def track_page(track: Track) -> Page:
     """Build the page of `genbounds track`.
 
     Parameters
     ----------
     track : genbounds.decisions.Track
-    warnings : sequence of Diagnostic
-        About the whole run.
     """
     title = metric_title(track.metric)
     kept = track.kept
@@ -52,12 +48,11 @@ def track_page(track: Track, *, warnings: Sequence[Diagnostic] = ()) -> Page:
         *facts,
     )
     named = {f"step {short(step)}": score for step, score in track.scores.items()}
-    found = [*warnings, *track.warnings]
     page.add(
         Section(
             "The run",
             [
-                *warning_blocks(named, found),
+                *warning_blocks(named, track.warnings),
                 track_plot(track),
                 f"At most {percent(1.0 - track.level)} of such runs call any step improved or "
                 "collapsed that is not.",

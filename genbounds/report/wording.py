@@ -74,6 +74,12 @@ def verdict_line(ranking: Ranking) -> str:
     return text
 
 
+def letters_of(ranking: Ranking) -> dict[str, str]:
+    """Return the group letters of the models whose scores can be relied on, if there are two."""
+    kept = {name: x for name, x in ranking.letters.items() if ranking.scores[name].reliable}
+    return kept if len(kept) > 1 else {}
+
+
 def winner_line(ranking: Ranking) -> str:
     """Give the interval of the best model, corrected for the choice; empty if none is named.
 

@@ -30,7 +30,7 @@ def files(tmp_path_factory):
 
 def test_gate_says_one_line_and_its_status(run, files):
     files = {path.stem: path for path in files.iterdir()}
-    passes = run("gate", files["real"], files["old"], files["new"], "--margin", "0.3")
+    passes = run("gate", files["real"], files["old"], files["new"], "--margin", "0.1")
     assert passes.code == 0
     assert passes.err == ""
     assert passes.out.count("\n") == 1
@@ -45,6 +45,17 @@ def test_gate_says_one_line_and_its_status(run, files):
     verbose = run(*unclear, "--verbose").out
     assert "Assumptions" in verbose
     assert "Methods" in verbose
+
+
+def test_a_margin_above_the_baseline_s_own_score_is_no_share(run, files):
+    """`--margin 5` where 5 % is meant passes a candidate that is tens of times as far away."""
+    three = [files / f"{name}.npy" for name in ("real", "old", "bad")]
+    found = run("gate", *three, "--margin", "5")
+    assert (found.code, found.out[:5]) == (0, "pass:")
+    assert "the margin, 5, is 37 times the score of old" in found.out
+    assert "add the sign: '5%'" in found.out
+    assert "margin, " not in run("gate", *three, "--margin", "5%").out
+    assert "margin, " not in run("gate", *three, "--margin", "0.1").out
 
 
 def fails_of(files):
@@ -84,6 +95,11 @@ def test_results_of_another_command_are_not_overwritten(run, files, tmp_path):
         "each command a folder of its own.\n"
     )
     assert {path.name: path.read_bytes() for path in (tmp_path / "d").iterdir()} == first
+    again = run(*score)
+    assert again.err == (
+        f"genbounds: the results in {tmp_path / 'd'} were of other files or options: replaced.\n"
+    )
+    assert run(*score).err == ""
     (tmp_path / "d" / "results.json").write_text("[1", encoding="utf-8")  # nobody's
     assert run(*gate).code == 0
 

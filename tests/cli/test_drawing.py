@@ -180,7 +180,7 @@ def test_size_of_a_reference_known_by_statistics(run, files):
          "`--strata` good.npz does not say which sub-folder each row comes from: are there "
          "sub-folders?"),
         (("real.npz", "good.npz", "--iid", "--groups", "x"),
-         "`--iid` ignores groups and strata: leave out one of them."),
+         "`--iid` says that rows are independent: leave out --groups."),
         (("real.npz", "good.npz", "--reference-n", "100"),
          "`--reference-n` is for a reference known by its statistics (mu, sigma); real.npz holds "
          "features, whose number is known."),

@@ -83,6 +83,9 @@ CALLS = {
     FD + "good.npy --metric FDD": (
         f"genbounds: `--metric` must be {METRICS}; got 'FDD'. Did you mean 'fd'?"
     ),
+    FD + "good.npy --metric FIDD": (
+        f"genbounds: `--metric` must be {METRICS}; got 'FIDD'. Did you mean 'fid'?"
+    ),
     "select good.npy --metric vendi": (
         "genbounds: `--reference` is needed by metric 'vendi': all models are scored with one "
         "bandwidth, which comes from its rows (in Python `options` may give a `bandwidth` instead)."

@@ -10,6 +10,7 @@ import pytest
 
 import genbounds as gb
 from genbounds.estimators import metric_names
+from genbounds.report import number
 
 ROW = {
     "model", "metric", "estimator", "value", "low", "high", "level", "stderr", "n", "method",
@@ -212,6 +213,53 @@ def test_unreliable_warnings_come_first_and_name_their_models(run, strange):
     assert kinds == sorted(kinds, reverse=True)
     assert len(set(kinds)) == 2
     assert all("(constant)" in rest for kind, rest in warnings if kind == "unreliable")
+
+
+def test_few_rows_of_a_known_encoder_are_not_taken_for_columns(run, tmp_path):
+    metadata = np.frombuffer(b'{"encoder": "ours", "weights": "1"}', dtype=np.uint8)
+    rng = np.random.default_rng(0)
+    for name, known in {"told": {"metadata": metadata}, "untold": {}}.items():
+        for role in ("real", "fake"):
+            rows = rng.normal(size=(20, 2100)).astype(np.float32)
+            np.savez(tmp_path / f"{name}-{role}.npz", features=rows, **known)
+    for name, said in (("told", False), ("untold", True)):
+        files = [tmp_path / f"{name}-{role}.npz" for role in ("real", "fake")]
+        assert ("rows and columns" in run("score", *files).out) == said
+
+
+def test_what_cannot_be_relied_on_has_no_group_and_no_p(run, tmp_path):
+    rng = np.random.default_rng(0)
+    sizes = {"real": 400, "a": 12, "b": 12, "c": 12, "many": 400, "more": 400}
+    for name, n in sizes.items():
+        scale = {"b": 3.0, "more": 2.0}.get(name, 1.0)
+        np.save(tmp_path / f"{name}.npy", scale * rng.normal(size=(n, 8)))
+    real, a, b, c, many, more = (tmp_path / f"{name}.npy" for name in sizes)
+    few = run("score", real, a, b, c, "--out", tmp_path / "few")
+    head = next(line for line in few.out.splitlines() if line.startswith("Model"))
+    assert head.split() == ["Model", "Score", "Interval", "n", "Warnings"]
+    assert "p-value" not in few.out
+    page = (tmp_path / "few" / "report.html").read_text(encoding="utf-8")
+    assert "Which models differ significantly" not in page
+    assert "Better than the next by" not in page
+    mixed = run("score", real, b, many, more).out
+    rows = {line.split()[0]: line for line in mixed.splitlines() if "unreliable" in line}
+    assert "<0.0001" in mixed
+    assert not re.search(r" [abc] ", rows["b"].partition("]")[2])
+
+
+def test_the_page_shows_the_usual_number_beside_ours(run, zoo, tmp_path):
+    """As pytorch-fid prints it: of the rows as they lie, however they were drawn."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 4))
+    np.savez(tmp_path / "grouped.npz", features=x, groups=np.arange(400) // 20)
+    call = ("score", tmp_path / "grouped.npz", zoo / "good.npy", "--out", tmp_path / "out")
+    assert run(*call).code == 0
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    usual = gb.fid(np.load(zoo / "good.npy"), x, estimator="plugin").value
+    assert "Usual number" in page
+    assert f">{number(usual)}</td>" in page
+    run("score", zoo / "real.npy", zoo / "good.npy", "--metric", "kid", "--out", tmp_path / "kid")
+    assert "Usual number" not in (tmp_path / "kid" / "report.html").read_text(encoding="utf-8")
 
 
 # --- results that are kept ------------------------------------------------------------------------

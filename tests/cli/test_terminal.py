@@ -12,7 +12,7 @@ import pytest
 from tests.cli.conftest import on_terminal
 
 WIDTHS = (60, 80, 120, 200)
-LONG = {f"model-{'m' * 34}-{k}": scale for k, scale in ((1, 1.3), (2, 1.6))}
+LONG = {f"model-{'m' * 64}-{k}": scale for k, scale in ((1, 1.3), (2, 1.6))}
 
 
 @pytest.fixture(scope="module")

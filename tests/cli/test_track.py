@@ -111,8 +111,11 @@ def test_the_step_is_the_number_after_step_or_the_one_that_differs(names, steps)
     ("names", "message"),
     [
         (["first.npy", "step-2.npy"], "first.npy: its name has no whole number"),
-        (["run-2.npy", "run-1-3.npy"], "have 1 and 2 numbers in their names"),
-        (["run-1-20.npy", "run-2-30.npy"], "several numbers differ"),
+        (
+            ["run-2.npy", "run-1-3.npy"],
+            "several numbers in the names of the files differ, or one has more",
+        ),
+        (["run-1-20.npy", "run-2-30.npy"], "several numbers in the names of the files differ"),
         (["m_0.10.npy", "m_0.9.npy"], "no whole number"),
         (["step-100k.npy", "step-1m.npy"], "no whole number"),
         (["ckpt-1e3.npy", "ckpt-1e4.npy"], "no whole number"),

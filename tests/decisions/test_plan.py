@@ -59,6 +59,11 @@ def test_the_reference_may_be_the_limit():
     assert plan.predict(1e15, plan.reference_needed) <= 0.05
     assert plan.predict(1e15, plan.reference_needed - 1) > 0.05
     assert "no number of generated samples suffices; at best" in str(plan)
+    reference, n = (
+        int(re.sub(r"\D", "", found))
+        for found in re.search(r": ([^:]+) with (.+) generated ones", str(plan)).groups()
+    )
+    assert plan.predict(n, reference) <= 0.05 < plan.predict(n - 1, reference)
     assert format(plan, ".0f") == "inf"
     exact = gb.plan(PILOT, gb.Moments(np.zeros(D), np.eye(D)), half_width=0.05)
     assert exact.feasible

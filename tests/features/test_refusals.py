@@ -75,8 +75,8 @@ def mixed_kinds(here, media):
     features.open_source([media / "folder", media / "texts.txt"])
 
 
-def unlike(field):
-    origins = {"a": {"encoder": "e", field: "one"}, "b": {"encoder": "e", field: "two\x1b[31m"}}
+def unlike(field, one="one", two="two\x1b[31m"):
+    origins = {"a": {"encoder": "e", field: one}, "b": {"encoder": "e", field: two}}
     return lambda here, media: features.check_same_encoder(origins)
 
 
@@ -155,8 +155,8 @@ LINES = {
     # images
     "sizes": (
         two_sizes,
-        "the images differ in size (4 × 4 and 5 × 4 pixels): give the size to resize them to with "
-        "--size.",
+        "the images differ in size (4 × 4 and 5 × 4 pixels): give the size to resize them to, "
+        "as `genbounds features --size` takes it.",
     ),
     "floats": (
         preprocessed(pictures()[0] / 255.0),
@@ -193,7 +193,20 @@ LINES = {
         "both. If the features are compatible, drop the metadata with np.asarray(...) or a .npy "
         "file.",
     ),
+    "preprocessing": (
+        unlike("preprocessing", *(features.Preprocessing(size=n).describe() for n in (299, None))),
+        'a and b cannot be compared: their preprocessing differ ({"size": 299}; {"size": null}): '
+        "use one encoder for both. If the features are compatible, drop the metadata with "
+        "np.asarray(...) or a .npy file.",
+    ),
     # encoders
+    "file": (
+        loaded("models/encoder.pt"),
+        "`encoder` must be one of inception, dinov2, clip, inception:…, timm:…, torchvision:…, "
+        "open_clip:…, pytorch-fid:…, "
+        "sentence-transformers:…, torchscript:…, onnx:…, python:…, or none; got "
+        "'models/encoder.pt'. Did you mean 'torchscript:models/encoder.pt'?",
+    ),
     "unknown": (
         loaded("resnet50"),
         "`encoder` must be one of inception, dinov2, clip, inception:…, timm:…, torchvision:…, "

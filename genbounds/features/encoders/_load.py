@@ -35,7 +35,7 @@ from genbounds.features.encoders._weights import (
     torch_cache,
 )
 from genbounds.origins import RANDOM
-from genbounds.validation import InputError, check_choice
+from genbounds.validation import InputError, check_choice, meant
 
 FAMILIES: dict[str, Callable[[Request], Encoder]] = {
     "inception": inception_encoder,
@@ -49,6 +49,9 @@ FAMILIES: dict[str, Callable[[Request], Encoder]] = {
     "python": python_encoder,
 }
 """What may stand before the colon of an encoder's name."""
+
+SAVED = {".pt": "torchscript", ".pth": "torchscript", ".onnx": "onnx"}
+"""What a file alone probably stands for, by its ending."""
 
 _WEIGHTS: dict[str, Callable[[Request], Weights]] = {
     "inception": inception_weights,
@@ -139,9 +142,10 @@ def _parsed(name: str) -> tuple[str, str, dict[str, Any]]:
         family, model = "python", name
     if family not in FAMILIES or not model:
         names = ", ".join((*SHORT, *(f"{known}:…" for known in FAMILIES)))
+        kind = SAVED.get(Path(name).suffix)
+        hint = meant(name, SHORT) if kind is None else f" Did you mean {f'{kind}:{name}'!r}?"
         raise InputError(
-            f"must be one of {names}, or none; got {name!r}.",
-            argument="encoder",
+            f"must be one of {names}, or none; got {name!r}.{hint}", argument="encoder"
         )
     return family, model, own
 

@@ -12,7 +12,7 @@ from genbounds._text import count, interval, number, percent, shown
 from genbounds.report._canvas import Canvas, drawn
 from genbounds.report.blocks import Cell, Figure, Name, Table, Tag, Tone
 from genbounds.report.figures._axes import Row, beside, interval_rows, linear_scale, log_ticks
-from genbounds.report.wording import mark, metric_title
+from genbounds.report.wording import letters_of, mark, metric_title
 from genbounds.results import Ranking, Score
 from genbounds.validation import InputError
 
@@ -32,11 +32,12 @@ def rank_plot(ranking: Ranking) -> Figure:
     Figure
         Models that share a letter do not differ significantly.
     """
+    letters = letters_of(ranking)
     figure = _scores(
         ranking.scores,
         metric=ranking.metric,
         level=ranking.level,
-        letters=ranking.letters,
+        letters=letters,
         filled=ranking.contenders,
     )
     return replace(
@@ -45,6 +46,8 @@ def rank_plot(ranking: Ranking) -> Figure:
             f"{figure.caption} Filled: the models that may be the best. Models that share a group "
             f"letter do not differ significantly at {percent(ranking.level)}, all comparisons "
             "taken jointly."
+            if letters
+            else figure.caption
         ),
     )
 
@@ -125,7 +128,7 @@ def _table(scored: Mapping[str, Score], letters: Mapping[str, str]) -> Table:
         "n": [score.n for score in scores],
     }
     if letters:
-        columns["Group"] = [letters[name] for name in scored]
+        columns["Group"] = [letters.get(name, "") for name in scored]
     if any(score.warnings for score in scores):
         marks = map(mark, scores)
         columns["Warnings"] = [Tag(text, tones[text]) if text else "" for text in marks]
