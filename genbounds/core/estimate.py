@@ -509,10 +509,10 @@ def studentised_interval(
     Raises
     ------
     InputError
-        If the cube of the standard error leaves double precision, as that of NaN does.
+        If the cube of the standard error leaves double precision.
     """
     shift = 0.0
-    if stderr != 0.0:
+    if stderr > 0.0:
         cube = stderr * stderr * stderr
         if not sys.float_info.min <= cube < math.inf:
             raise InputError(
