@@ -66,9 +66,26 @@ def test_quantile_inverts_the_tail(probability, weights):
     assert weighted_chi_square_tail(x, weights) == close(probability)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("x", [0.0, 1e-6, 0.3, 1.0, 5.0, 40.0, 700.0])
+# 1 - x (K_0 L_-1 + K_1 L_0)(x) by mpmath with 400 digits; DLMF 10.43.2.
+PRODUCT_TAILS = {
+    0.0: 1.0,
+    1e-6: 0.99999049434874597,
+    0.3: 0.55311580127380286,
+    1.0: 0.20899366300465233,
+    5.0: 0.0021701961026903296,
+    40.0: 5.2790130459582131e-19,
+    700.0: 2.9707538171626798e-306,
+}
+
+
+@pytest.mark.parametrize("x", PRODUCT_TAILS)
 def test_product_of_normals(x):
+    assert float(normal_product_tail(x)) == close(PRODUCT_TAILS[x])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("x", PRODUCT_TAILS)
+def test_product_of_normals_by_quadrature(x):
     points = [0.0, 1e-3, 0.1, 1, 5, 30, mpmath.inf]
     scaled = mpmath.quad(lambda y: mpmath.besselk(0, x + y) * mpmath.exp(x), points)
     exact = 2 / mpmath.pi * mpmath.exp(-x) * scaled  # the quadrature stops by its absolute error

@@ -38,7 +38,7 @@ def test_explain_keeps_a_page(run, tmp_path):
     assert page.count("<svg") >= 3  # the formula, and a figure in two sizes
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_explain_shows_every_failure_probability(run):
     shown = run("bounds", "o24.covariance-dimension").out
     assert "10⁻²⁰" in shown

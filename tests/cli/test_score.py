@@ -318,7 +318,7 @@ def test_convergence_is_on_the_page_and_in_the_json_if_asked_for(run, zoo, tmp_p
 @pytest.mark.parametrize(
     "metric",
     [
-        pytest.param(m, marks=pytest.mark.slow if m == "mind" else ())
+        pytest.param(m, marks=pytest.mark.nightly if m == "mind" else ())
         for m in gb.estimators.metric_names()
         if m != "mean"
     ],

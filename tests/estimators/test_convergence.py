@@ -121,7 +121,7 @@ def test_a_full_disk_is_one_line(monkeypatch):
 
 
 # "mean" takes one value a sample: test_mean.py has its surfaces. "mind" takes long.
-SLOW = {"mind": pytest.mark.slow}
+SLOW = {"mind": pytest.mark.nightly}
 
 
 @pytest.mark.parametrize(

@@ -184,7 +184,7 @@ LAWS = {
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("name", ["AR(1)", pytest.param("regimes", marks=pytest.mark.nightly)])
 def test_intervals_of_series_cover(name):
     """H0: at least 92 % are covered. 300 runs: refused at 50 misses or more, by chance in 1e-6.
 

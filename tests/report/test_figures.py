@@ -366,7 +366,7 @@ def test_infinite_and_zero_values_can_be_drawn():
         assert "nan" not in re.sub(r"<title>.*?</title>", "", figure.wide).lower()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_formula_of_the_catalogue_can_be_drawn():
     for bound in catalog().values():
         svg = formula(bound.latex)
