@@ -263,6 +263,14 @@ RULES: dict[str, Rule] = {
         "the features lie {offset:.1g} standard deviations from 0: means and covariances have "
         "lost the digits that count",
         "Subtract one common row from all features before moments are computed."),
+    "far-from-zero-in-kernel": Rule("extreme-scale", "unreliable",
+        "the features lie {offset:.1g} standard deviations from 0: the kernel of two rows has "
+        "lost the digits that count",
+        "Subtract one common row from all features; this kernel's score is then another."),
+    "rounded-features": Rule("extreme-scale", "unreliable",
+        "{whose}features lie so far from 0 that their floating-point type holds them in steps of "
+        "{step:.2g} standard deviations",
+        "Subtract one common row from all features before they are written in this type."),
     "extreme-size": Rule("extreme-scale", "caution",
         "{whose}features are of the order of {size:.1g}, which no encoder gives",
         "Check the unit of this sample, and of every other."),

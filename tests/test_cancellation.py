@@ -99,6 +99,88 @@ def test_moments_that_have_lost_their_digits_are_unreliable():
     assert not gb.frechet_distance(x, y).reliable
 
 
+def without_what_cancels(u: np.ndarray, v: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """(x·y/d + 1)³ at x = u + c, y = v + c, less all that depends on one of them alone."""
+    a, b, s = (u @ c / c.size)[:, None], v @ c / c.size, u @ v.T / c.size
+    whole = c @ c / c.size + 1.0
+    q = whole + a + b
+    return s * (3.0 * q * q + 3.0 * q * s + s * s) + 3.0 * a * b * (2.0 * whole + a + b)
+
+
+@pytest.mark.parametrize("offset", [0.0, 10.0, 100.0, 1000.0])
+def test_value_and_error_of_kid_are_those_without_what_cancels(offset):
+    """A term f(x) + f(y) of the kernel cancels in the distance, and in its error.
+
+    Where the error kept f(x) / n, it was 4.3 times as large at 1,000 standard deviations.
+    """
+    rng, n, c = np.random.default_rng(1), 300, np.full(8, offset)
+    u, v = (np.round(rng.normal(m, s, size=(n, 8)) * 1024) / 1024 for m, s in ((0.3, 1.2), (0, 1)))
+    own, other, across = (without_what_cancels(*pair, c) for pair in ((u, u), (v, v), (u, v)))
+    for square in (own, other):
+        np.fill_diagonal(square, 0.0)
+    pairs = n * (n - 1.0)
+    found = gb.kernel_distance(u + c, v + c)
+    value = own.sum() / pairs + other.sum() / pairs - 2.0 * across.mean()
+    assert found.value == pytest.approx(value, rel=1e-6)
+    # The jackknife of both samples, which lies 2 % above at offset 0.
+    loo = [
+        (square.sum() - 2.0 * square.sum(axis=1)) / ((n - 1.0) * (n - 2.0))
+        - 2.0 * (across.sum() - rest) / (n * (n - 1.0))
+        for square, rest in ((own, across.sum(axis=1)), (other, across.sum(axis=0)))
+    ]
+    variance = sum((n - 1.0) ** 2 / n * np.var(one, ddof=1) for one in loo)
+    assert found.stderr == pytest.approx(np.sqrt(variance), rel=0.04)
+
+
+FAR = {
+    "KID": lambda x, y: gb.kernel_distance(x, y),
+    "KID by groups": lambda x, y: gb.kernel_distance(gb.Sample(x, groups=np.arange(200) // 2), y),
+    "mixture by KID": lambda x, y: gb.mixture({"a": x, "b": y[::-1]}, y),
+}
+
+
+@pytest.mark.parametrize("offset", [1e6, 1e12])
+@pytest.mark.parametrize("name", FAR)
+def test_a_polynomial_that_has_lost_its_digits_is_unreliable(name, offset):
+    """At 1e12 another warning of the same code, a caution, took its place."""
+    x, y = np.random.default_rng(2).integers(-512, 512, size=(2, 200, 4)) / 256.0
+    for moved, lost in (((x + offset, y + offset), True), ((x + offset, y), False)):
+        found = FAR[name](*moved)
+        codes = {w.code for w in found.warnings if w.severity == "unreliable"}
+        assert ("extreme-scale" in codes) == lost
+
+
+ROUNDED = {
+    "rbf": SCORES["rbf"],
+    "vendi": lambda x, y: gb.vendi_score(x),
+    "authpct": gb.authpct,
+    "precision": SCORES["precision"],
+    "modes": gb.modes,
+    "memorisation": lambda x, y: gb.memorisation(x, y, y[::-1] + 0.5),
+    **{np.dtype(t).name: gb.frechet_distance for t in (np.float16, np.float32, np.float64)},
+}
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_rows_whose_digits_their_type_does_not_hold_are_unreliable(name):
+    """Steps of 1/8, 1/4 and 1/2 of a standard deviation, and of 1/256 of that."""
+    dtype = np.dtype(name if name.startswith("float") else "float64")
+    offset = {"float16": 600.0, "float32": 4e6, "float64": 1e15}[dtype.name]
+    x, y = np.random.default_rng(3).normal(scale=1.1, size=(2, 120, 4))
+    for moved, coarse in ((offset, True), (offset / 256.0, False)):
+        found = ROUNDED[name]((x + moved).astype(dtype), (y + moved).astype(dtype))
+        lost = any("floating-point type holds" in w.message for w in found.warnings)
+        assert (lost, found.reliable and coarse) == (coarse, False)
+
+
+def test_whole_numbers_and_constant_features_lose_nothing():
+    rng = np.random.default_rng(4)
+    counts = rng.poisson(3.0, size=(2, 200, 4))
+    constant = np.concatenate([rng.normal(size=(2, 200, 4)), np.full((2, 200, 1), 1e17)], axis=2)
+    for x, y in (counts, counts.astype(np.float16), constant):
+        assert "extreme-scale" not in {w.code for w in gb.frechet_distance(x, y).warnings}
+
+
 @pytest.mark.parametrize("offset", [2**55, -(2**60), 2**63])
 def test_integers_that_no_float_holds_are_refused(offset):
     x = RNG.integers(-100, 100, size=(50, 3))

@@ -67,6 +67,9 @@ LARGEST_NOISE = 0.04
 EXTREME_DECADES = 20.0
 """Powers of ten from 1 beyond which the size of features is said: no encoder gives such."""
 
+COARSE = 0.1
+"""Steps of the floating type, in standard deviations, from which on features have lost digits."""
+
 ID_WORDS = 1 << 15
 """Words of eight bytes that are digested at a time: half as many bytes would be slower as well."""
 
@@ -79,6 +82,8 @@ class Findings:
     ----------
     size : float
         Largest entry of a row, at the median of some.
+    step : float
+        Of the floating type where the features lie, in their standard deviations.
     constant : bool
         All rows are the same.
     repeated : int
@@ -101,6 +106,7 @@ class Findings:
     """
 
     size: float = 1.0
+    step: float = 0.0
     constant: bool = False
     repeated: int = 0
     twins: float = 0.0
@@ -162,10 +168,12 @@ class Checked:
         # Rows that have twins are alike in order for that reason alone.
         if found.order_z >= LIKENESS_LIMIT and not said:
             said.append(warn_of("alike-in-order", whose=whose, z=found.order_z))
-        signs = _label_warnings(found, whose, said) if self.told else tuple(said)
-        if not found.size or abs(math.log10(found.size)) <= EXTREME_DECADES:
-            return signs
-        return (*signs, warn_of("extreme-size", whose=whose, size=found.size))
+        signs = list(_label_warnings(found, whose, said) if self.told else said)
+        if found.size and abs(math.log10(found.size)) > EXTREME_DECADES:
+            signs.append(warn_of("extreme-size", whose=whose, size=found.size))
+        if found.step > COARSE:
+            signs.append(warn_of("rounded-features", whose=whose, step=found.step))
+        return tuple(signs)
 
 
 def _label_warnings(found: Findings, whose: str, signs: list[Diagnostic]) -> tuple[Diagnostic, ...]:
@@ -224,14 +232,15 @@ def check_sample(
     """
     rows = check_features(name, x.features if isinstance(x, Sample) else x, minimum=minimum)
     ids = row_ids(rows, name=name)
-    some = np.abs(rows[:: max(1, len(rows) // CHANCE_ROWS)])
-    size = float(np.median(some.max(axis=1)))
+    some = rows[:: max(1, len(rows) // CHANCE_ROWS)]
+    size = float(np.median(np.abs(some).max(axis=1)))
+    step = 0.0 if posteriors else rounding_step(some)
     if not isinstance(x, Sample):
         design, found = _signs(rows, ids, posteriors)
-        return Checked(rows, design, False, ids, what, replace(found, size=size))
+        return Checked(rows, design, False, ids, what, replace(found, size=size, step=step))
     x.check_unchanged(name)
     design = design_of(name, x, crossed=crossed)
-    found = Findings(size=size, alone_z=_alone_z(rows, x, design))
+    found = Findings(size=size, step=step, alone_z=_alone_z(rows, x, design))
     if design is not None and design.independent and (np.diff(design.unit) < 0).any():
         # Of such a sample each row's influence is known by its place: that of its name.
         order = np.argsort(design.unit)
@@ -249,6 +258,7 @@ def check_sample(
     found = replace(
         _signs(rows, ids, posteriors)[1] if unrelated else found,
         size=size,
+        step=step,
         group_z=group_z,
         stratum_z=stratum_z,
         seeds=0 if x.seeds is None else np.unique(x.seeds).size,
@@ -278,6 +288,20 @@ def check_rows(
         )
     what = "generated" if name == "fake" else "reference"
     return check_sample(name, x, minimum=minimum, what=what, posteriors=posteriors, crossed=crossed)
+
+
+def rounding_step(rows: NDArray[Any]) -> float:
+    """Return the step of the floating type where these features lie, in standard deviations.
+
+    The root of both mean squares over features; one that does not vary loses nothing.
+    """
+    steps = np.spacing(np.median(np.abs(rows), axis=0)).astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        variances = rows.astype(np.float64).var(axis=0)
+        total = float(variances.sum())
+    if not 0.0 < total < math.inf:
+        return 0.0
+    return math.sqrt(float((steps[variances > 0.0] ** 2).sum()) / total)
 
 
 def _signs(

@@ -74,5 +74,7 @@ def scaled_back(estimate: Estimate, unit: float, *, power: int) -> Estimate:
     if unit == 1.0:
         return estimate
     note = warn_of("extreme-scale", unit=unit)
-    others = tuple(one for one in estimate.warnings if one.code != note.code)  # said once
+    others = tuple(
+        one for one in estimate.warnings if one.code != note.code or one.severity == "unreliable"
+    )  # a caution is said once
     return replace(estimate.scaled(factor_of(unit, power)), warnings=(*others, note))

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._process import silenced
-from genbounds.core.estimate import NO_VARIATION, student_quantile
+from genbounds.core.design import row_design
 from genbounds.diagnostics import warn_of
+from genbounds.estimators._mean import mean_by_design
 from genbounds.results import Score
 from genbounds.validation import (
     Float,
@@ -252,7 +253,8 @@ def score_over_scramblings(
     Returns
     -------
     Score
-        Student's interval with R - 1 degrees of freedom; `n` counts all R n samples.
+        Student's interval with R - 1 degrees of freedom, moved for skewness as that of
+        `mean_score`; `n` counts all R n samples.
 
     Notes
     -----
@@ -261,32 +263,28 @@ def score_over_scramblings(
     """
     level = check_open_unit("level", level)
     check_count("replicates", replicates, minimum=3)
-    found: list[Any] = []
+    inner: list[Any] = []
     for stream in check_rng(rng).spawn(replicates):
         latents = np.asarray(sobol_normal(d, method=method, rng=stream).draw(n))
-        found.append(_undebiased(statistic(generate(latents))))
-    values = np.array([float(one) for one in found])
+        inner.append(_undebiased(statistic(generate(latents))))
+    values = np.array([float(one) for one in inner])
     if not np.isfinite(values).all():
         raise InputError("returned NaN or infinity.", argument="statistic")
-    value, stderr = float(np.mean(values)), float(np.std(values, ddof=1)) / math.sqrt(replicates)
-    half = student_quantile(level, replicates - 1.0) * stderr
-    scores = [one for one in found if isinstance(one, Score)]
+    over = mean_by_design(values, row_design(replicates)).score(level)
+    scores = [one for one in inner if isinstance(one, Score)]
     warnings = [warning for score in scores for warning in score.warnings]
-    if half <= NO_VARIATION * abs(value):
+    if any(warning.code == "no-variation" for warning in over.warnings):
         warnings.append(warn_of("equal-scramblings", replicates=replicates))
     assumptions = (
         f"the scores of {replicates} independent scramblings of {n} points are nearly normal; "
         "the interval is for the expected score of such a sample",
     )
-    mean = Score(
-        value=value,
-        low=value - half,
-        high=value + half,
-        level=level,
-        stderr=stderr,
+    mean = replace(
+        over,
         n=replicates * n,
         estimator="plugin",
-        method="mean",
+        title="",
+        higher_is_better=False,
         warnings=tuple({warning.code: warning for warning in warnings}.values()),
         assumptions=assumptions,
     )

@@ -5,6 +5,7 @@ The format has no checksums. Files of ours hold a digest of every array in their
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -66,11 +67,16 @@ def safetensors_contents(file: IO[bytes], shown: str) -> Contents:
 
 def _header(file: IO[bytes]) -> tuple[dict[str, Any], int]:
     """Return the header and where the data start."""
+    objects = itertools.count()
 
     def once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-        if len(dict(pairs)) < len(pairs):
+        # Those of arrays are read before the whole header is: here nothing has been spent yet.
+        if next(objects) > MOST_ARRAYS:
+            raise ValueError(f"more than {MOST_ARRAYS:,} arrays, where features are one")
+        found = dict(pairs)
+        if len(found) < len(pairs):
             raise ValueError("a name that occurs twice")
-        return dict(pairs)
+        return found
 
     file.seek(0)
     (length,) = struct.unpack("<Q", file.read(8))
@@ -79,8 +85,6 @@ def _header(file: IO[bytes]) -> tuple[dict[str, Any], int]:
     header = json.loads(file.read(length), object_pairs_hook=once)
     if not isinstance(header, dict):
         raise ValueError("the header is not a JSON object")
-    if len(header) > MOST_ARRAYS:
-        raise ValueError(f"{len(header)} arrays, where features are one")
     for name, entry in header.items():
         if not isinstance(entry, dict) or not (
             name == _METADATA

@@ -191,3 +191,15 @@ def test_scramblings_that_all_agree_say_nothing_of_others():
         score = gb.score_over_scramblings(lambda z: z, statistic, d=2, n=64, replicates=3)
         assert not score.reliable
         assert "no-variation" in {w.code for w in score.warnings if w.severity == "unreliable"}
+
+
+def test_the_interval_is_that_of_a_mean_of_the_scramblings():
+    """Moved for skewness: where every third of 16 sees an event, 96.7 % cover, not 90.4 %."""
+    values = np.repeat([0.0, 1.0, 2.0], [12, 3, 1]) / 64.0
+    seen = iter(values)
+    given = {"d": 2, "n": 64, "replicates": 16}
+    score = gb.score_over_scramblings(lambda z: z, lambda x: next(seen), **given)
+    mean = gb.mean_score(values)
+    assert (score.low, score.high) == (mean.low, mean.high)
+    assert score.high - score.value > 1.3 * (score.value - score.low)
+    assert (score.n, score.title, score.higher_is_better) == (1024, "", False)

@@ -53,6 +53,10 @@ def flip_size(data: bytes) -> bytes:
     return data[:at] + struct.pack("<I", 1 << 20) + data[at + 4 :]
 
 
+def safetensors_of(header: str) -> bytes:
+    return struct.pack("<Q", len(header)) + header.encode()
+
+
 GOOD = npy(X)
 GOOD_NPZ = npz({"features": GOOD})
 
@@ -222,6 +226,16 @@ BAD_BYTES = {
     "bad.safetensors": (
         b"\xff" * 40,
         "is damaged or truncated (the header is longer than the file): write it again.",
+    ),
+    "twice.safetensors": (
+        safetensors_of('{"a": {}, "a": {}}'),
+        "is damaged or truncated (a name that occurs twice): write it again.",
+    ),
+    # Refused at the first too many: reading them all took 15 seconds, and what came after longer.
+    "many.safetensors": (
+        safetensors_of("{" + ", ".join(f'"{k}": {{}}' for k in range(10_002)) + ", nonsense"),
+        "is damaged or truncated (more than 10,000 arrays, where features are one): write it "
+        "again.",
     ),
     "bad.pt": (
         b"hello there",

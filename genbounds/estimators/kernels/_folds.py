@@ -13,7 +13,12 @@ from genbounds.core.scale import factor_of
 from genbounds.estimators.kernels._crossed import CrossedMeans, FoldedSample
 from genbounds.estimators.kernels._pair_kernels import Radial
 from genbounds.estimators.kernels._parameters import check_bandwidth
-from genbounds.estimators.kernels._reference import MINIMUM, NEEDS, KernelReference
+from genbounds.estimators.kernels._reference import (
+    MINIMUM,
+    NEEDS,
+    KernelReference,
+    lost_digits,
+)
 from genbounds.results import Diagnostic
 from genbounds.validation import Float, InputError, check_same_dimension, seeded
 
@@ -44,7 +49,8 @@ def crossed_distances(
     kernel = reference.kernel_of({name: one.rows for name, one in seen.items()})
     samples = folded([*seen.items(), ("", reference.sample)], folds, seed)
     crossed = CrossedMeans(samples, kernel, folds, factor=factor_of(kernel.unit, kernel.power))
-    return crossed, warnings_of(seen, reference.sample)
+    lost = lost_digits(kernel, [sample.rows for sample in samples])
+    return crossed, (*lost, *warnings_of(seen, reference.sample))
 
 
 def crossed_squares(

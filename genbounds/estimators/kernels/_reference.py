@@ -23,6 +23,7 @@ from genbounds.estimators.kernels._designed import designed_estimate
 from genbounds.estimators.kernels._pair_kernels import (
     BLOCK_ROWS,
     PairKernel,
+    Polynomial,
     Radial,
     kernel_blocks,
     pair_kernel,
@@ -51,7 +52,10 @@ NEEDS = "the kernel distance needs"
 
 
 SEEN_ROWS, LEAST_SEEN = 256, 1e-4
-"""Reference rows that are looked at, and the least sum of the kernel over all other rows."""
+"""Rows that are looked at, and the least sum of the kernel over all other rows of the reference."""
+
+LARGEST_OFFSET = 3000.0
+"""Beyond so many standard deviations from 0 squares of a polynomial have lost what varies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +233,7 @@ class KernelReference:
             *heavy_tails(found),
             *found.warnings,
             *self._blindness(kernel),
+            *lost_digits(kernel, (seen.rows, self._rows)),
         )
         sample = replace(found.sample, row_ids=seen.single_ids)
         found = replace(found, sample=sample, warnings=warnings)
@@ -281,6 +286,30 @@ def _largest(rows: NDArray[Any]) -> float:
             squares = ((block / entry) ** 2).sum(axis=1)
             largest = max(largest, entry * sqrt(float(squares.max())))
     return largest
+
+
+def lost_digits(kernel: PairKernel, samples: Sequence[NDArray[Any]]) -> tuple[Diagnostic, ...]:
+    """Warn of a polynomial of samples all of which lie too far from 0."""
+    if not isinstance(kernel, Polynomial):
+        return ()
+    offset = min(_offset(rows) for rows in samples)
+    if offset <= LARGEST_OFFSET:
+        return ()
+    return (warn_of("far-from-zero-in-kernel", offset=offset),)
+
+
+def _offset(rows: NDArray[Any]) -> float:
+    """Return the length of the mean row, in standard deviations: ‖m‖ over the root of ‖C‖.
+
+    What of x·y differs from pair to pair is (x - m)·(y - m), of mean square ‖C‖².
+    """
+    some = rows[:: max(1, len(rows) // SEEN_ROWS)].astype(np.float64)
+    some = some / (float(np.abs(some).max()) or 1.0)
+    mean = some.mean(axis=0)
+    products = (some - mean) @ (some - mean).T
+    np.fill_diagonal(products, 0.0)
+    spread = sqrt(sqrt(float((products**2).mean())))
+    return float(np.linalg.norm(mean)) / spread if spread > 0.0 else 0.0
 
 
 def _check_size(subsets: RandomSubsets, rows: int) -> None:

@@ -132,11 +132,15 @@ def _sample_error(own: Within, across: Float, crossed: float, others: int) -> Sa
     The noise of the pairs (x, y) belongs to both samples: half of it is booked on either.
     """
     n = own.n
-    witness = own.sums / (n - 1) - across / others
+    # By n - 2, not the n - 1 others, as the jackknife has it: a term f(x) + f(x') of the kernel,
+    # which cancels in the distance, is then f(x) and a constant in both parts, and cancels here.
+    witness = own.sums / (n - 2) - across / others
     witness -= witness.mean()
+    # A far row that stands once cancels in the distance, and two would not: its tail is in f(x).
+    kept = own.sums / (n - 1) - across / others
     square, shared = own.centred_square, 2.0 * crossed / (n * others)
     # The estimated witness carries the noise of the averages it is made of.
-    noise = square * (n - 2) / (n - 1) ** 2 + crossed / others
+    noise = square / (n - 2) + crossed / others
     first = max(float(np.var(witness, ddof=1)) - noise, 0.0)
     second = 2.0 * square / (n * (n - 1.0))
     influence = 2.0 * witness
@@ -148,7 +152,7 @@ def _sample_error(own: Within, across: Float, crossed: float, others: int) -> Sa
         skewness=float((influence**3).mean()) / n**2,
         quadratic_variance=second,
         mixed_variance=shared,
-        tails=Tails.of(influence),
+        tails=Tails.of(2.0 * (kept - kept.mean())),
     )
 
 

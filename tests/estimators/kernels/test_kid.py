@@ -65,8 +65,8 @@ def test_variance_is_made_of_centred_matrices(sizes):
         n, m = crossed.shape
         own = polynomial_kernel(rows, degree=3, gamma=0.2, coef0=1.0)
         square, shared = within_square(own.copy()), between_square(crossed)
-        witness = (own.sum(axis=1) - np.diagonal(own)) / (n - 1) - crossed.mean(axis=1)
-        linear = witness.var(ddof=1) - square * (n - 2) / (n - 1) ** 2 - shared / m
+        witness = (own.sum(axis=1) - np.diagonal(own)) / (n - 2) - crossed.mean(axis=1)
+        linear = witness.var(ddof=1) - square / (n - 2) - shared / m
         expected = 4 * linear / n + 2 * square / (n * (n - 1)) + 2 * shared / (n * m)
         assert linear > 0.0
         assert error.variance == pytest.approx(expected, rel=1e-9)
