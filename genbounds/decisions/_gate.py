@@ -439,7 +439,7 @@ def _samples_needed(
 
     needed = smallest(settled, low=max(2.0, model.n))
     if math.isinf(needed):
-        return None, "no number of generated samples settles it: the reference is too small"
+        return None, "no number of generated samples settles it: a larger reference does (`plan`)"
     return int(needed), ""
 
 

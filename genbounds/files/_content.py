@@ -342,7 +342,7 @@ def labels_named(contents: Contents, name: str) -> NDArray[Any]:
     if name not in contents.arrays:
         raise InputError(
             f"{contents.shown}: has no array {display(name, limit=40)}, "
-            f"only: {names_of(contents.arrays)}."
+            f"only: {names_of(contents.arrays)}. Name one of these, or save it with them (.npz)."
         )
     features = contents.features
     if features is None:

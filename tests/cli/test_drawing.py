@@ -175,7 +175,8 @@ def test_size_of_a_reference_known_by_statistics(run, files):
     ("arguments", "line"),
     [
         (("real.npz", "plain.npy", "--groups", "prompt"),
-         "plain.npy: has no array prompt, only: features."),
+         "plain.npy: has no array prompt, only: features. Name one of these, or save it with them "
+         "(.npz)."),
         (("real.npz", "good.npz", "--strata", "folders"),
          "`--strata` good.npz does not say which sub-folder each row comes from: are there "
          "sub-folders?"),
