@@ -11,7 +11,7 @@ SHARED = -n $(JOBS) --dist loadgroup
 # Tests start the program hundreds of times: compiled once, also where the environment says never.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo photographs test test-all processors encoders experiments lint types docs bench fuzz package oldest newest floors mutants clean
+.PHONY: help demo photographs test test-all processors encoders experiments lint types docs bench fuzz package oldest newest floors mutants vulnerabilities clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -162,6 +162,14 @@ package: $(READY)  ## build wheel and source archive twice, compare, install in 
 	@$(PYTHON) -m venv $(PACKAGE)/venv && $(PACKAGE)/venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "$$(ls dist/*.whl)[audit,parquet]" pytest pytest-xdist
 	@tar -xzf dist/*.tar.gz -C $(PACKAGE) && mv $(PACKAGE)/genbounds-* $(PACKAGE)/source && rm -r $(PACKAGE)/source/genbounds
 	@cd $(PACKAGE)/source && ../venv/bin/python -m pytest -n $(JOBS) -p no:cacheprovider $(PACKAGE_TESTS)
+
+# pip-audit has an environment of its own. Without a network there is nothing to say, and no failure.
+VULNERABILITIES := .cache/vulnerabilities
+vulnerabilities:  ## known vulnerabilities of the pinned versions, where the network allows
+	@rm -rf $(VULNERABILITIES) && mkdir -p .cache && $(PYTHON) -m venv $(VULNERABILITIES)
+	@$(VULNERABILITIES)/bin/python -m pip install --quiet --disable-pip-version-check pip-audit || echo "make: pip-audit could not be installed" >&2
+	@$(VULNERABILITIES)/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip --format json --output $(VULNERABILITIES)/found.json \
+	|| { test ! -s $(VULNERABILITIES)/found.json && echo "make: the advisories could not be reached: nothing was looked up" >&2; }
 
 clean:  ## remove everything that can be made again
 	rm -rf $(VENV) .cache out dist docs/_build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

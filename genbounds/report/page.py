@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from genbounds._text import number
@@ -129,6 +130,7 @@ def _environment() -> Environment:
         "kind": lambda block: type(block).__name__,
         "formula": formula,
         "base64": _base64,
+        "sha256": lambda text: _base64(sha256(text.encode()).digest()),
     }
     return environment
 

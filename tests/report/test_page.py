@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import math
 import re
+from base64 import b64encode
 from dataclasses import replace
+from hashlib import sha256
 from html.parser import HTMLParser
 
 import pytest
@@ -91,8 +93,12 @@ def test_nothing_is_requested(html, outline):
     assert "default-src 'none'" in html  # and the browser enforces it
 
 
-def test_only_our_own_script(outline):
+def test_only_our_own_script(html, outline):
     assert outline.tags.count("script") == 1
+    (script,) = re.findall(r"<script>(.*?)</script>", html, flags=re.DOTALL)
+    digest = b64encode(sha256(script.encode()).digest()).decode()
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', html)
+    assert f"script-src 'sha256-{digest}';" in policy
     assert outline.tags.count("img") == 1
 
 
