@@ -145,6 +145,11 @@ class Checked:
     what: str = ""
     findings: Findings = Findings()
 
+    @property
+    def labels(self) -> NDArray[Any] | None:
+        """What its groups are called; None for rows that nothing else shares."""
+        return None if self.design is None else self.design.labels
+
     @cached_property
     def single_ids(self) -> NDArray[np.uint64]:
         """Digests of the rows in single precision, in which a copy may have been kept."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 from collections.abc import Iterator, Mapping
@@ -198,7 +199,8 @@ class Moments:
 
         At most `keep` rows, chosen at random among all that come, are kept: see `from_features`.
         """
-        _check_keep(keep)
+        if keep != 0:
+            _check_keep(keep)
         moments = cls.__new__(cls)
         moments._mean = np.zeros(d)
         moments._cov = None
@@ -311,27 +313,23 @@ class Moments:
 
     def divided_by(self, unit: float) -> Moments:
         """Moments of the same samples in units of `unit`."""
-        moments = type(self)(self.mean / unit, self.cov / unit / unit, self._n)
+        same = copy.copy(self)
+        same._mean, same._cov = self.mean / unit, self.cov / unit / unit
+        same._scatter = None
         if self._kept is not None:
-            moments._kept = replace(self._kept, rows=self._kept.rows / unit)
-        moments._size_known = self._size_known
-        moments._origin = self._origin
-        return moments
+            same._kept = replace(self._kept, rows=self._kept.rows / unit)
+        return same
 
     def __repr__(self) -> str:
         size = "exactly known" if self._n is None else f"n={self._n}"
         return f"Moments(d={self.d}, {size})"
 
     def _copy(self) -> Moments:
-        copy = type(self).__new__(type(self))
-        copy._mean = self._mean.copy()
-        copy._scatter = self._scatter_matrix().copy(order="F")
-        copy._cov = None
-        copy._n = self._n
-        copy._origin = self._origin
-        copy._kept = None  # no random part of more rows
-        copy._size_known = True
-        return copy
+        same = copy.copy(self)
+        same._scatter = self._scatter_matrix().copy(order="F")
+        same._cov = same._kept = None  # no random part of more rows
+        same._size_known = True
+        return same
 
     def _scatter_matrix(self) -> Float:
         """Sum of squares and products about the mean; only the lower triangle holds it."""

@@ -178,7 +178,8 @@ class FrechetReference:
             self._side = sample_of("real", real)
             if isinstance(real, Moments):
                 _ = self._side.factor  # refuses what is no covariance before anything is drawn
-        self._classes, self._origin = classes_of(real), origin_of(real)
+        self._classes = classes_of(real) if isinstance(real, Sample) else None
+        self._origin = origin_of(real)
 
     @property
     def d(self) -> int:

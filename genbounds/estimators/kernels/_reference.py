@@ -14,7 +14,6 @@ from genbounds._process import threads_for
 from genbounds._text import number
 from genbounds.core.checks import Checked, check_rows, drawing_warnings
 from genbounds.core.class_shares import classes_of, score_by_class
-from genbounds.core.design import Design
 from genbounds.core.estimate import Estimate, heavy_tails
 from genbounds.core.scale import factor_of, scaled_back
 from genbounds.core.two_samples import shared_units
@@ -32,7 +31,6 @@ from genbounds.estimators.kernels._parameters import PolynomialKernel
 from genbounds.estimators.kernels._rows import Between, Within, curvatures, rows_estimate
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.results import Diagnostic
-from genbounds.samples import features_of
 from genbounds.validation import (
     Float,
     InputError,
@@ -49,6 +47,9 @@ MINIMUM = 4
 
 NEEDS = "the kernel distance needs"
 """What cannot do with moments, in an error."""
+
+NEEDED: dict[str, Any] = {"needs": NEEDS, "minimum": MINIMUM, "crossed": True}
+"""What `check_rows` is told of either sample."""
 
 
 SEEN_ROWS, LEAST_SEEN = 256, 1e-4
@@ -99,7 +100,7 @@ class KernelReference:
         self._classes, self._origin = classes_of(real), origin_of(real)
         self._directions = kernel == "cmmd"
         with threads_for(_work(real)):
-            self._seen = checked_sample("real", real)
+            self._seen = check_rows("real", real, **NEEDED)
             self._rows, self._design = self._seen.rows, self._seen.design
             self._largest = self._checked("real", self._rows)
             self._kernel = pair_kernel(kernel, bandwidth, self._rows, largest=self._largest)
@@ -191,23 +192,27 @@ class KernelReference:
             )
 
     def _estimate(self, fake: Any, estimator: str, subsets: RandomSubsets | None) -> Estimate:
-        seen = checked_sample("fake", fake)
+        seen = check_rows("fake", fake, **NEEDED)
         rows, design = seen.rows, seen.design
         check_same_dimension("fake", rows.shape[1], "real", self.d)
         kernel = self._kernel.for_rows(max(self._largest, self._checked("fake", rows)))
-        if self._must_expand(design):
+        designs = (design, self._design)
+        plain = all(one is None or one.independent for one in designs)
+        if not plain or shared_units(*designs) is not None:
             if subsets is not None:
                 raise InputError(
                     "are of independent rows: leave them out with groups, strata or weights, or "
                     "where rows repeat (gb.Sample(x) says that they are independent all the same).",
                     argument="subsets",
                 )
-            found = designed_estimate(
-                (rows, self._rows), (design, self._design), kernel, estimator=estimator
-            )
+            found = designed_estimate((rows, self._rows), designs, kernel, estimator=estimator)
             return self._finished(found, seen, kernel)
-        if subsets is not None:
-            _check_size(subsets, min(len(rows), len(self._rows)))
+        most = min(len(rows), self.n)
+        if subsets is not None and subsets.size > most:
+            raise InputError(
+                f"must be at most {most:,}, the rows of the smaller sample; got {subsets.size:,}.",
+                argument="subset_size",
+            )
         found = rows_estimate(
             Within.of(rows, kernel),
             self._prepared(kernel),
@@ -218,8 +223,8 @@ class KernelReference:
         own, other = curvatures(found, rows, self._rows, kernel)
         found = replace(
             found,
-            sample=replace(found.sample, curvature=own, units=_labels(design)),
-            reference=replace(found.reference, curvature=other, units=_labels(self._design)),
+            sample=replace(found.sample, curvature=own, units=seen.labels),
+            reference=replace(found.reference, curvature=other, units=self._seen.labels),
         )
         found = self._finished(found, seen, kernel)
         if subsets is None:
@@ -253,26 +258,10 @@ class KernelReference:
             return ()
         return (warn_of("blind-kernel", bandwidth=max(kernel.bandwidths)),)
 
-    def _must_expand(self, design: Design | None) -> bool:
-        """Whether the samples are more than independent rows of their own."""
-        common = shared_units(design, self._design)
-        designs = (design, self._design)
-        plain = all(one is None or one.independent for one in designs)
-        return not plain or common is not None
-
-
-def _labels(design: Design | None) -> NDArray[Any] | None:
-    return None if design is None else design.labels
-
-
-def checked_sample(name: str, x: Any) -> Checked:
-    """Look at a sample of rows; refuse one that is known by its moments."""
-    return check_rows(name, x, needs=NEEDS, minimum=MINIMUM, crossed=True)
-
 
 def _work(x: Any) -> float:
     """Multiply-adds of the kernel of all pairs of these rows."""
-    shape: tuple[int, ...] = getattr(features_of(x), "shape", ())
+    shape: tuple[int, ...] = getattr(x, "shape", ())
     return float(shape[0]) ** 2 * float(shape[1]) if len(shape) == 2 else 0.0
 
 
@@ -310,15 +299,6 @@ def _offset(rows: NDArray[Any]) -> float:
     np.fill_diagonal(products, 0.0)
     spread = sqrt(sqrt(float((products**2).mean())))
     return float(np.linalg.norm(mean)) / spread if spread > 0.0 else 0.0
-
-
-def _check_size(subsets: RandomSubsets, rows: int) -> None:
-    """Refuse subsets of more rows than the smaller sample has."""
-    if subsets.size > rows:
-        raise InputError(
-            f"must be at most {rows:,}, the rows of the smaller sample; got {subsets.size:,}.",
-            argument="subset_size",
-        )
 
 
 def mean_of_subsets(

@@ -145,7 +145,7 @@ class Scored:
                 n=self.m,
                 variance=variance,
                 degrees_of_freedom=float(halves.size),
-                units=None if fake.design is None else fake.design.labels,
+                units=fake.labels,
                 row_ids=fake.single_ids,
             ),
             reference=SampleError(n=self.n),

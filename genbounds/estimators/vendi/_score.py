@@ -175,7 +175,6 @@ def vendi_estimate(
     else:
         seen = check_sample("x", x, crossed=True)
     design = seen.design
-    labels = None if design is None else design.labels
     rows = kernel_rows(seen.rows, kernel, bandwidth)
     limitless = rows.dimension is None and order < 2.0
     if method is None:
@@ -202,7 +201,7 @@ def vendi_estimate(
     biased = job.plugin and found.method != "empirical"
     return replace(
         found,
-        sample=replace(found.sample, units=labels, row_ids=seen.single_ids),
+        sample=replace(found.sample, units=seen.labels, row_ids=seen.single_ids),
         statistic=f"{found.statistic} of order {order:g}, kernel {rows.label}",
         warnings=(
             *seen.warnings,
