@@ -39,9 +39,7 @@ def tiny(monkeypatch):
     monkeypatch.setattr(vendi, "find_spec", lambda name: None)
 
 
-def test_every_case_runs_and_is_recorded(tiny, tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text("a\n<!-- vendi: begin -->\n<!-- vendi: end -->\nb\n")
+def test_every_case_runs_and_is_recorded(tiny, page):
     assert vendi.main(["--record", "--page", str(page)]) == 0
     rows = [line.split("|") for line in page.read_text().splitlines() if line.startswith("| ")][1:]
     ours = sum(not name.startswith("peer") for _, _, c in vendi.CASES.values() for name in c)

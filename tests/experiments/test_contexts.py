@@ -62,9 +62,7 @@ def test_the_pages_have_their_sections():
 
 
 @pytest.mark.slow
-def test_errors_are_counted(tmp_path, capsys):
-    page = tmp_path / "page.md"
-    page.write_text("<!-- contexts-errors: begin -->\n<!-- contexts-errors: end -->\n")
+def test_errors_are_counted(page, tmp_path, capsys):
     runs = [{"winners": ["a", None]}, {"winners": ["b", "a"]}, {"winners": [None, None]}]
     assert contexts.rate(runs, "a") == "1 of 3: 0.333 [0.008, 0.906]"
     assert contexts.rate(runs, "b").startswith("2 of 3")

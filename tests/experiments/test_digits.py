@@ -234,12 +234,6 @@ def test_damaged_cache_is_trained_again(
 
 
 @pytest.mark.slow
-def test_cache_holds_one_whole_file_a_model(digits: Digits, folder: Path) -> None:
-    assert {file.name.split("-")[0] for file in folder.iterdir()} == TRAINED
-    assert {file.suffix for file in folder.iterdir()} == {".safetensors"}
-
-
-@pytest.mark.slow
 def test_unusable_cache_folder_is_an_input_error(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")

@@ -52,9 +52,7 @@ def test_folder_to_ranking(tmp_path):
         assert row["high"] == scores[row["model"]].high
 
 
-def test_the_script(tmp_path, capsys):
-    page = tmp_path / "page.md"
-    page.write_text("<!-- folders: begin -->\n<!-- folders: end -->\n")
+def test_the_script(page, tmp_path):
     before = dict(folders.settings)
     arguments = ["--cache", str(before["cache"]), "--n", "600", "--out", str(tmp_path / "out")]
     assert folders.main([*arguments, "--page", str(page)]) == 0

@@ -18,10 +18,15 @@ from experiments.text import growth
 from experiments.text.corpus import PARAPHRASES, diluted, paraphrase, sentences
 from genbounds.features import load_encoder
 from genbounds.validation import InputError
+from tests.experiments.conftest import section
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 MODULES = {
+    "embeddings": "embeddings",
+    "gpu": "gpu",
+    "text": "text",
+    "vendi": "vendi",
     "sobol-latents": "digits.sobol_latents",
     "folders": "digits.folders",
     "convergence": "digits.convergence",
@@ -30,43 +35,14 @@ MODULES = {
     "text-growth": "text.growth",
     "vendi-spread": "vendi.spread",
 }
-SECTIONS = (
-    "convergence",
-    "embeddings",
-    "folders",
-    "gpu",
-    "picks",
-    "prediction",
-    "sobol-latents",
-    "text",
-    "text-growth",
-    "vendi",
-    "vendi-spread",
-)
-
-
-@pytest.fixture
-def page(tmp_path):
-    """Return a page with the sections of the real one."""
-    path = tmp_path / "page.md"
-    edges = [f"<!-- {name}: {edge} -->" for name in SECTIONS for edge in ("begin", "end")]
-    path.write_text("# A\n" + "\n".join(edges) + "\nlast\n")
-    return path
-
-
-def section(page, name):
-    head, _, rest = page.read_text().partition(f"<!-- {name}: begin -->\n")
-    assert head.startswith("# A\n")
-    assert page.read_text().endswith("\nlast\n")
-    return rest.partition(f"<!-- {name}: end -->")[0]
 
 
 def test_the_real_page_has_every_section():
     text_ = record.PAGE.read_text(encoding="utf-8")
-    for name in SECTIONS:
+    for name, module in MODULES.items():
         assert text_.count(f"<!-- {name}: begin -->") == 1
         assert text_.count(f"<!-- {name}: end -->") == 1
-        assert f"python -m experiments.{MODULES.get(name, name)}" in text_
+        assert f"python -m experiments.{module}" in text_
 
 
 def test_a_section_is_replaced_and_nothing_else(page):
@@ -249,10 +225,9 @@ def test_picks_and_noise(page, tmp_path):
     assert picks.main(["--steps", "30", "--pool", "300", *cache], config=TINY) == 0
     assert section(page, "picks").count("%") == 6
     assert (tmp_path / "images" / "picks.png").stat().st_size > 1000
-    page.write_text(page.read_text() + "<!-- noise: begin -->\n<!-- noise: end -->\n")
     small = ["--steps", "12", "--trials", "2", "--pool", "200"]
     assert noise.main([*small, *cache], config=TINY) == 0
-    assert page.read_text().count("\n| random |") == 1
+    assert section(page, "noise").count("\n| random |") == 1
 
 
 def test_noise_of_a_share_of_the_images():

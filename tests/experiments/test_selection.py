@@ -82,7 +82,7 @@ def test_truth_of_the_posteriors():
     assert all(truth[name] == pytest.approx(np.exp(built[name].log_score)) for name in built)
 
 
-def test_norms_from_50_images_are_recorded(tmp_path, monkeypatch):
+def test_norms_from_50_images_are_recorded(page, monkeypatch):
     """Known of a diagonal covariance: Tr Σ̂² exceeds Tr Σ² by about (Tr Σ)²/n, Tr Σ̂ falls by 1/n."""
     found = norms.drawn(np.full(200, 2.0), 50, 8, 0)["plain"].mean(axis=0)
     assert found[0] == pytest.approx(400 * 49 / 50, rel=0.02)
@@ -91,8 +91,6 @@ def test_norms_from_50_images_are_recorded(tmp_path, monkeypatch):
         name: {*embedding.models, "ImageNet"} for name, embedding in EMBEDDINGS.items()
     }
     monkeypatch.setattr(norms, "EMBEDDINGS", {"dinov2": EMBEDDINGS["dinov2"]})
-    page = tmp_path / "page.md"
-    page.write_text("<!-- norms: begin -->\n<!-- norms: end -->\n")
     assert norms.main(["--n", "8", "--trials", "2", "--page", str(page)]) == 0
     assert page.read_text().count("\n| dinov2, ImageNet | ") == 1
     assert [row[2] for row in record.read_data("norms", page=page)[-3:]] == [*norms.NAMES]
@@ -112,9 +110,7 @@ def test_factors_of_the_bound_are_those_of_the_paper():
     assert factors.power([1.0, 2.0, 4.0], [3.0, 6.0, 12.0]) == pytest.approx(1.0)
 
 
-def test_the_study_of_factors_is_recorded(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text("<!-- factors: begin -->\n<!-- factors: end -->\n")
+def test_the_study_of_factors_is_recorded(page):
     assert factors.main(["--steps", "8", "--trials", "2", "--page", str(page)]) == 0
     assert page.read_text().count("| as tuned | G |") == 1 + len(factors.VARIED["models"])
 
@@ -264,14 +260,6 @@ def test_right_answers_of_the_error_scenarios_are_right(name):
     best = min(truth(arm) for arm in scenario.arms.values())
     right = scenario.arms if scenario.either else scenario.right
     assert all(truth(scenario.arms[name]) < best + 1e-9 for name in right)
-
-
-@pytest.fixture
-def page(tmp_path):
-    """Return a page with the sections of the real ones."""
-    path = tmp_path / "page.md"
-    path.write_text("".join(f"<!-- {n}: begin -->\n<!-- {n}: end -->\n" for n in SECTIONS))
-    return path
 
 
 def test_the_real_pages_have_every_section():

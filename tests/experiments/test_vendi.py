@@ -9,19 +9,7 @@ from experiments.sobol import variance_ratio
 from experiments.vendi import __main__ as vendi
 from experiments.vendi import coverage, large, spread
 from genbounds.simulate import SphereClustersArm
-
-
-@pytest.fixture
-def page(tmp_path):
-    """Return a page with the sections of the real ones."""
-    path = tmp_path / "page.md"
-    edges = [
-        f"<!-- {name}: {edge} -->"
-        for name in ("vendi-coverage", "ratios", "vendi", "vendi-large", "vendi-spread")
-        for edge in ("begin", "end")
-    ]
-    path.write_text("# A\n" + "\n".join(edges) + "\nlast\n")
-    return path
+from tests.experiments.conftest import section
 
 
 @pytest.fixture
@@ -35,8 +23,7 @@ def small(monkeypatch):
 
 
 def table_rows(page, name):
-    text = page.read_text().partition(f"<!-- {name}: begin -->")[2]
-    lines = text.partition(f"<!-- {name}: end -->")[0].splitlines()
+    lines = section(page, name).splitlines()
     return [line.split("|")[1:-1] for line in lines if line.startswith("|")]
 
 
