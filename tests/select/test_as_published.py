@@ -18,7 +18,7 @@ BATCH, DELTA, DIRECTIONS = 5, 0.05, 64
 LINE_UPS = ("inception 5", "clip 5", "dinov2 5", "inception 20")
 AS_PRINTED = {
     "fd-ucb": (FdUcb(as_published=True), printed.fd_ucb, {}),
-    "fid-ucb": (FidUcb(constants="printed", estimates="sample", refresh=0), printed.fid_ucb, {}),
+    "fid-ucb": (FidUcb(as_published=True), printed.fid_ucb, {}),
     "is-ucb M25": (IsUcb(), printed.is_ucb, {"paper": "M25"}),
     "is-ucb O24": (IsUcb(source="o24"), printed.is_ucb, {"paper": "O24"}),
 }
@@ -142,3 +142,7 @@ def test_what_as_published_sets_is_said():
     for option, value in {"threshold": 3.0, "refresh": 0.5}.items():
         with pytest.raises(InputError, match=option):
             FdUcb(as_published=True, **{option: value})
+    other = FidUcb(as_published=True)
+    assert (other.constants, other.estimates, other.refresh) == ("printed", "sample", 0)
+    with pytest.raises(InputError, match="estimates"):
+        FidUcb(as_published=True, estimates="other")

@@ -10,6 +10,7 @@ from genbounds.bounds import catalog
 from genbounds.estimators import FrechetReference, Moments, metric_spec
 from genbounds.select import FdUcb, FidUcb, IsUcb, NaiveUcb, Norms, fd_bonus
 from genbounds.simulate import GaussianArm, SphereArm
+from tests.select import printed
 from tests.select.test_policies import state
 
 KAPPA_GAUSSIAN = math.sqrt(8.0 / 3.0)
@@ -349,6 +350,18 @@ def test_fid_ucb_index(constants, estimates, d):
     policy = FidUcb(constants=constants, estimates=estimates, truncation=0.1)
     expected = FrechetReference(reference).plugin(rows) - bonus
     assert policy.index(ucb_state(rows, reference), 0) == pytest.approx(expected, rel=1e-7)
+
+
+def test_the_index_as_published_is_the_printed_one():
+    """Picks alone hide a divisor n - 1: on twenty arms it moves one of a thousand."""
+    rng = np.random.default_rng(12)
+    rows, reference = rng.normal(0.5, size=(30, 4)), Moments(np.zeros(4), np.diag([1.0, 2, 3, 4]))
+    given = reference.mean, reference.cov
+    mean, cov = printed.moments(rows)
+    bonus = printed.fid_bonus(rows, mean, cov, *given, 0.05)
+    expected = printed.frechet(mean, cov, *given) - bonus
+    found = FidUcb(as_published=True).index(ucb_state(rows, reference), 0)
+    assert found == pytest.approx(expected, rel=1e-12)
 
 
 def test_naive_fid_ucb_index():

@@ -85,9 +85,10 @@ class RunningFrechet:
         """Distance of the means."""
         return float(np.linalg.norm(self.mean - self._target))
 
-    def loss(self) -> float:
-        """Plug-in distance; -inf before two rows."""
+    def loss(self, *, divisor_n: bool = False) -> float:
+        """Plug-in distance; -inf before two rows. `divisor_n`: with that of papers on bandits."""
         if self.n < 2:
             return -math.inf
-        value = self.mean_gap**2 + self.trace + self._target_trace - 2.0 * self.root
-        return max(value, 0.0)
+        share = 1.0 - 1.0 / self.n if divisor_n else 1.0
+        own, mixed = share * self.trace, math.sqrt(share) * self.root
+        return max(self.mean_gap**2 + own + self._target_trace - 2.0 * mixed, 0.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,7 @@ from genbounds.estimators import RunningFrechet
 from genbounds.select._state import GROWTH, Refreshed, State
 from genbounds.select.policies._catalogue import CONSTANTS, mean_part, statement
 from genbounds.select.policies._norms import Norms
-from genbounds.select.policies._policy import IndexPolicy, check_positive
+from genbounds.select.policies._policy import IndexPolicy, check_positive, set_as_published
 from genbounds.validation import InputError, check_choice, check_not_negative
 
 MEANS = {"m25.fd-bonus": "m25.mean-norm", "m25.fd-bounded-bonus": "m25.bounded-mean-norm"}
@@ -177,14 +177,8 @@ class FdUcb(IndexPolicy):
     as_published: bool = False
 
     def __post_init__(self) -> None:
-        for option in fields(self) if self.as_published else ():
-            given = getattr(self, option.name)
-            published = self.PUBLISHED.get(option.name, given)
-            if given not in (published, option.default):
-                raise InputError(
-                    f"is {published} as published: leave it out; got {given}.", argument=option.name
-                )
-            object.__setattr__(self, option.name, published)
+        if self.as_published:
+            set_as_published(self, self.PUBLISHED)
         check_choice("constants", self.constants, CONSTANTS)
         IndexPolicy.__post_init__(self)
         check_not_negative("refresh", self.refresh)
@@ -198,10 +192,8 @@ class FdUcb(IndexPolicy):
         score = running_distance(state, arm)
         if score is None or (self.as_published and score.n - state.batch < self.burn_in):
             return -math.inf
-        loss, steps = score.loss(), state.horizon
-        if self.as_published:  # covariances have divisor n there; burn-in is no step
-            n = score.n
-            loss += 2.0 * score.root * (1.0 - math.sqrt(1.0 - 1.0 / n)) - score.trace / n
+        loss, steps = score.loss(divisor_n=self.as_published), state.horizon
+        if self.as_published:  # burn-in is no step
             steps = max(1, steps - state.n.size * math.ceil(self.burn_in / state.batch))
         kappa = self.kappa
         if kappa is None:

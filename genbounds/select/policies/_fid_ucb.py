@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from genbounds.estimators import RunningFrechet
 from genbounds.select._state import GROWTH, Refreshed, State
 from genbounds.select.policies._catalogue import CONSTANTS, mean_part, statement
 from genbounds.select.policies._fd_ucb import ReferenceSpectrum, running_distance
 from genbounds.select.policies._norms import EntryNorms
-from genbounds.select.policies._policy import IndexPolicy, check_positive
+from genbounds.select.policies._policy import IndexPolicy, check_positive, set_as_published
 from genbounds.validation import check_choice, check_not_negative
 
 ESTIMATES = ("appendix", "sample")
@@ -39,11 +40,24 @@ class FidUcb(IndexPolicy):
         step, as the paper has it.
     burn_in : int
         Samples of every arm before the first choice; 0 (as in the paper): one batch.
+    as_published : bool
+        Algorithm 1 line by line: printed constants, norms of the sample at every step, divisor n.
+
+    Raises
+    ------
+    InputError
+        If an option is not legal, or `as_published` comes with another one of those that it sets.
 
     Notes
     -----
     ``‖μ - μ̂‖`` in C_n is unknown to a user; its printed bound (22) stands for it.
     """
+
+    PUBLISHED: ClassVar[dict[str, Any]] = {
+        "constants": "printed",
+        "estimates": "sample",
+        "refresh": 0,
+    }
 
     name = "fid-ucb"
     metrics = ("fd",)
@@ -55,8 +69,11 @@ class FidUcb(IndexPolicy):
     trace_factor: float = 1.0
     refresh: float = GROWTH
     burn_in: int = 0
+    as_published: bool = False
 
     def __post_init__(self) -> None:
+        if self.as_published:
+            set_as_published(self, self.PUBLISHED)
         check_choice("constants", self.constants, CONSTANTS)
         check_choice("estimates", self.estimates, ESTIMATES)
         IndexPolicy.__post_init__(self)
@@ -73,7 +90,7 @@ class FidUcb(IndexPolicy):
         norms = self._norms(state, arm)
         if not norms.operator > 0.0:
             return -math.inf
-        return score.loss() - self._bonus(state, score, norms)
+        return score.loss(divisor_n=self.as_published) - self._bonus(state, score, norms)
 
     def _bonus(self, state: State, score: RunningFrechet, norms: EntryNorms) -> float:
         return self._width("o24.fd-bonus", "o24.mean-norm", state, score, norms)

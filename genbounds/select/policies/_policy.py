@@ -7,6 +7,9 @@ A policy sees the `State` and nothing else, must not change it, and takes random
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,6 +103,18 @@ def least_sampled(state: State, arms: NDArray[np.int64]) -> tuple[int, ...]:
         return ()
     n = state.n[arms]
     return tuple(int(arm) for arm in arms[n == n.min()])
+
+
+def set_as_published(policy: Any, published: Mapping[str, Any]) -> None:
+    """Set options of a frozen `policy` as its paper has them; refuse others that were given."""
+    for option in fields(policy):
+        given = getattr(policy, option.name)
+        value = published.get(option.name, given)
+        if given not in (value, option.default):
+            raise InputError(
+                f"is {value} as published: leave it out; got {given}.", argument=option.name
+            )
+        object.__setattr__(policy, option.name, value)
 
 
 LARGEST = 1e75
