@@ -336,6 +336,15 @@ def calling(argument: str, name: str) -> Iterator[None]:
 
 
 @contextmanager
+def about_model(model: str) -> Iterator[None]:
+    """Have errors say of which model's sample they are."""
+    try:
+        yield
+    except InputError as error:
+        raise error.of_model(model) from error
+
+
+@contextmanager
 def blamed(argument: str, of: str = "") -> Iterator[None]:
     """Turn whatever a user's function raises, or its exit, into one line."""
     try:

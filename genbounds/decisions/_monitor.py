@@ -9,7 +9,7 @@ from genbounds.decisions._follow import Following
 from genbounds.decisions._looks import Checkpoint, Look, Track
 from genbounds.estimators import Estimate, metric_spec
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
-from genbounds.validation import InputError, calling
+from genbounds.validation import about_model, calling
 
 
 class Monitor:
@@ -173,9 +173,7 @@ class Monitor:
     def _estimate(self, name: str, sample: Any) -> Estimate:
         origins = {**self._origins, name: origin_of(sample)}
         check_same_encoder(origins)
-        try:
+        with about_model(name):
             estimate: Estimate = self._prepared.estimate(sample)
-        except InputError as error:
-            raise error.of_model(name) from error
         self._origins = origins
         return estimate

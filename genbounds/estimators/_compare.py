@@ -19,7 +19,7 @@ from genbounds.estimators._metric_spec import MetricSpec, Prepared
 from genbounds.estimators._metrics import metric_spec
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
 from genbounds.results import Difference, Ranking, Score
-from genbounds.validation import InputError, check_open_unit
+from genbounds.validation import InputError, about_model, check_open_unit
 
 
 def compare(
@@ -158,23 +158,18 @@ def estimate_each(
     -------
     dict of str to Estimate
     """
-
-    def all_by(estimator: str) -> dict[str, Estimate]:
-        found = {}
-        for name, fake in fakes.items():
-            try:
-                estimate = prepared.estimate(fake, estimator=estimator)
-                encoder = origin_of(fake).get("encoder", "")
-                found[str(name)] = replace(estimate, encoder=encoder)
-            except InputError as error:
-                raise error.of_model(str(name)) from error
-            if done is not None:
-                done(str(name), found[str(name)])
-        return found
-
-    found = all_by(estimator)
+    found = {}
+    for name, fake in fakes.items():
+        with about_model(str(name)):
+            estimate = prepared.estimate(fake, estimator=estimator)
+        found[str(name)] = replace(estimate, encoder=origin_of(fake).get("encoder", ""))
+        if done is not None:
+            done(str(name), found[str(name)])
     common = None if spec.common_estimator is None else spec.common_estimator(found.values())
-    return found if common is None else all_by(common)
+    if common is None:
+        return found
+    spec = replace(spec, common_estimator=None)
+    return estimate_each(spec, prepared, fakes, estimator=common, done=done)
 
 
 def _origins(fakes: Mapping[str, Any], real: Any) -> dict[str, Mapping[str, str]]:

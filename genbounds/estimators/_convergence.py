@@ -19,6 +19,7 @@ from genbounds.results import Score
 from genbounds.samples import Sample
 from genbounds.validation import (
     InputError,
+    about_model,
     check_count,
     check_features,
     check_open_unit,
@@ -83,15 +84,13 @@ def convergence(
     prepared = prepare_all(metric_spec(metric), fakes, real, options)
     grown = {}
     for name, fake in fakes.items():
-        try:
+        with about_model(str(name)):
             grown[str(name)] = growing_scores(
                 fake,
                 lambda rows: prepared.estimate(rows, estimator=estimator).score(level),
                 halvings=halvings,
                 seed=seed,
             )
-        except InputError as error:
-            raise error.of_model(str(name)) from error
     return grown
 
 

@@ -27,7 +27,7 @@ from genbounds.estimators.frechet._sample import weighted_moments
 from genbounds.estimators.kernels import FoldedSample, folded, inspected_models, warnings_of
 from genbounds.mixtures._judged import Judged
 from genbounds.samples import Sample
-from genbounds.validation import Float, InputError, check_same_dimension
+from genbounds.validation import Float, about_model, check_same_dimension
 
 HALVES = 2
 
@@ -65,10 +65,8 @@ def frechet_mixture(models: Mapping[str, Any], real: Any, *, seed: int) -> Judge
     checked = inspected_models(models, needs=NEEDS)
     reference = check_rows("real", real, needs=NEEDS)
     for name, one in checked.items():
-        try:
+        with about_model(name):
             check_same_dimension("fake", one.rows.shape[1], "real", reference.rows.shape[1])
-        except InputError as error:
-            raise error.of_model(name) from error
     whole = FrechetReference(_as_given(real, reference))
     alone = [
         whole.estimate(_as_given(model, one), influences=False)

@@ -20,7 +20,7 @@ from genbounds.estimators.kernels._reference import (
     lost_digits,
 )
 from genbounds.results import Diagnostic
-from genbounds.validation import Float, InputError, check_same_dimension, seeded
+from genbounds.validation import Float, InputError, about_model, check_same_dimension, seeded
 
 LEAST_FOLDS = 4
 """Weights are fitted between two folds, and judged between two others."""
@@ -72,10 +72,8 @@ def crossed_squares(
     seen = inspected_models(models, needs=NEEDS)
     first, one = next(iter(seen.items()))
     for name, other in seen.items():
-        try:
+        with about_model(name):
             check_same_dimension("x", other.rows.shape[1], first, one.rows.shape[1])
-        except InputError as error:
-            raise error.of_model(name) from error
     label = f"RBF kernel, bandwidth {check_bandwidth(bandwidth):.10g}"
     centre = np.mean([one.rows.mean(axis=0, dtype=np.float64) for one in seen.values()], axis=0)
     kernel = Radial(
@@ -160,10 +158,8 @@ def inspected_models(models: Mapping[str, Any], *, needs: str) -> dict[str, Chec
     """Inspect the samples of several models; `needs` as for `check_rows`."""
     found = {}
     for name, model in models.items():
-        try:
+        with about_model(name):
             found[name] = check_rows("fake", model, needs=needs, minimum=MINIMUM)
-        except InputError as error:
-            raise error.of_model(name) from error
     return found
 
 

@@ -34,6 +34,7 @@ from genbounds.results import Diagnostic
 from genbounds.validation import (
     Float,
     InputError,
+    about_model,
     check_choice,
     check_features,
     check_same_dimension,
@@ -126,11 +127,9 @@ class KernelReference:
         """Check the rows of several models; return the kernel that is fit for all of them."""
         largest = self._largest
         for name, rows in models.items():
-            try:
+            with about_model(name):
                 check_same_dimension("fake", rows.shape[1], "real", self.d)
                 largest = max(largest, self._checked("fake", rows))
-            except InputError as error:
-                raise error.of_model(name) from error
         return self._kernel.for_rows(largest)
 
     @property
