@@ -114,6 +114,7 @@ TRIALS = (
         arguments="--runs 1 --budget-runs 1 --budgets 1700 --only 'two specialists'",
     ),
     Trial(module="explain.memorisation", arguments="--runs 1 --cells 'modes, d = 8'"),
+    Trial(module="explain.memorisation", arguments="--near --runs 1"),
     Trial(module="explain.modes", arguments="--runs 1 --power 1 --only '*n = 500'"),
     Trial(module="findings", arguments="--replications 20"),
     Trial(module="findings.seeds", arguments="--seeds 2 --replications 20"),

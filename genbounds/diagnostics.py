@@ -383,7 +383,7 @@ RULES: dict[str, Rule] = {
         "about 0 whatever the model is",
         "Give a larger bandwidth, or none: the median distance of reference rows."),
     "copies-proved": Rule("copies", "unreliable",
-        "the model reproduces at least {share} ({level} confidence)",
+        "the model makes near copies of at least {share} ({level} confidence)",
         "Its score says nothing of new samples: do not choose it by the score."),
     "near-reference": Rule("copies", "caution",
         "the mean cosine distance to the nearest reference row, {cosine}, is below the "

@@ -30,7 +30,7 @@ class Memorisation(Warned):
     every : Excess
         Of all generated rows: any dependence, over-fitting as well.
     suspects : tuple of Suspect
-        Training rows that are reproduced, nearest first; a share of at most `fdr` is wrong, on
+        Training rows that have near copies, nearest first; a share of at most `fdr` is wrong, on
         average.
     level : float
         Confidence of the lower bounds.
@@ -90,7 +90,7 @@ class Memorisation(Warned):
 
     @property
     def copies_low(self) -> int:
-        """Lower confidence bound of the training rows (groups) that are reproduced."""
+        """Lower confidence bound of the training rows (groups) that have near copies."""
         return self.near.low
 
     @property
@@ -125,7 +125,7 @@ class Memorisation(Warned):
         if self.copies:
             named = count(len(self.suspects), "is", "are")
             return (
-                f"copies: at least {self._share(self.copies_low)} are reproduced "
+                f"copies: at least {self._share(self.copies_low)} have near copies "
                 f"({percent(self.level)} confidence; p = {near}); {named} listed"
             )
         if self.pvalue <= 1.0 - self.level:

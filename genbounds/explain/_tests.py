@@ -63,7 +63,7 @@ class Excess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspect(AsJson):
-    """A training row that is reproduced, by the generated row that is nearest to it.
+    """A training row that has a near copy, by the generated row that is nearest to it.
 
     Attributes
     ----------

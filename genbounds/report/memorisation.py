@@ -46,7 +46,7 @@ def memorisation_page(
             f"p = {number(result.copies_pvalue, digits=2)}",
         ),
         (
-            f"Training {rows} reproduced",
+            f"Training {rows} with near copies",
             f"at least {number(result.copies_low)}",
             f"{percent(round(result.share_low, 3))} of {number(result.train_units)}, at "
             f"{percent(result.level)}",

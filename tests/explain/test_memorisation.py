@@ -208,6 +208,24 @@ def test_copies_are_found_counted_and_named(copied):
     assert copied.suspects[0].distance > 0.0
     assert copied.diagnostic.code == "copies"
     assert str(copied).startswith("copies: at least 3")
+    assert "have near copies" in str(copied)
+
+
+@pytest.mark.parametrize(("noise", "limits"), [(0.0, (300, 300)), (1.0, (1, 30)), (None, (1, 250))])
+def test_the_bound_counts_near_copies_alone(noise, limits):
+    """Rows with as much noise as neighbours are apart, or half-way to one, are mostly none."""
+    rng = np.random.default_rng(12)
+    train, heldout = rng.normal(size=(2, 300, 24))
+    gaps = np.linalg.norm(train[:, None] - train, axis=2)
+    np.fill_diagonal(gaps, np.inf)
+    other = train[gaps.argsort(axis=1)[np.arange(300), rng.integers(5, size=300)]]
+    error = rng.normal(size=train.shape) / np.sqrt(24.0) * np.median(gaps.min(axis=1))
+    fake = (train + other) / 2.0 if noise is None else train + noise * error
+    found = gb.memorisation(fake, train, heldout)
+    near = int((found.ratio <= found.closer).sum())
+    assert found.copies_low <= near
+    assert limits[0] <= near <= limits[1]
+    assert any("rows mixed from a training row and a neighbour" in a for a in found.assumptions)
 
 
 def test_fresh_rows_are_no_copies(real):
