@@ -88,7 +88,8 @@ def choose_metric(name: str, *, logits: bool = False) -> MetricSpec:
                 x for spec in map(metric_spec, metric_names()) for x in (spec.name, *spec.aliases)
             ]
             raise InputError(
-                f"must be one that `--metric help` lists; got {quoted(name)}.{meant(name, known)}",
+                f"must be one that `--metric help` lists, or module:name; got {quoted(name)}."
+                f"{meant(name, known)}",
                 argument="--metric",
             ) from error
         spec = _own_metric(name)

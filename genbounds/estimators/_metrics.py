@@ -52,7 +52,9 @@ _NAME = re.compile(r"(?!-|help$)[^\s:]+")
 
 
 def register_metric(spec: MetricSpec | SmoothScore) -> MetricSpec:
-    """Make a metric known by its name to `compare`, selection, the command line and the page.
+    """Make a metric known by its name to `compare` and selection.
+
+    The command line takes it as ``--metric module:name``, whether it is registered or not.
 
     Parameters
     ----------

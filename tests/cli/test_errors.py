@@ -57,7 +57,7 @@ BENT = (
     "semidefinite. Was it computed in half precision, or truncated?"
 )
 POLICY_NAMES = ", ".join(map(repr, POLICIES))
-METRICS = "one that `--metric help` lists"
+METRICS = "one that `--metric help` lists, or module:name"
 
 CALLS = {
     # usage

@@ -75,7 +75,10 @@ def test_every_command_takes_it(run, zoo):
         ("own_boom:x", "own_boom:x: fails when it is imported: ValueError: not now."),
         ("own_quits:x", "the module ends the program when it is imported"),
         ("own_missing:x", "there is no module 'own_missing'"),
-        ("own_scores", "`--metric` must be one that `--metric help` lists; got 'own_scores'."),
+        (
+            "own_scores",
+            "`--metric` must be one that `--metric help` lists, or module:name; got 'own_scores'.",
+        ),
     ],
 )
 def test_what_goes_wrong_is_one_line(run, zoo, name, said):
