@@ -71,7 +71,7 @@ _DIALS = "no recorded study has the dial of truncation 0.01 … 0.1 on real imag
 O24 = (
     stated("Theorem 5.1 (7)", "optimistic FID", "o24.fd-bonus"),
     Row(item="Algorithm 1", what="FID-UCB", file=POLICIES + "_fid_ucb.py", command=REGRET,
-        note="built: `FidUcb(constants='printed', estimates='sample', refresh=0)`, pick by pick; "
+        note="built: `FidUcb(as_published=True)`, pick by pick; "
         "regret.md has norms refreshed as the sample grows"),
     stated("Theorem 5.2", "regret of FID-UCB", "o24.fid-ucb-regret"),
     stated("Theorem 6.1 (14)", "optimistic IS", "o24.is-bound"),
