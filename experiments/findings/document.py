@@ -103,7 +103,7 @@ def document(report: AuditReport, catalogue: Mapping[str, Bound], *, command: st
         "",
         f"Made by `{command}` from an audit of {len(rows)} statements with genbounds "
         f"{report.version}, seed {report.seed}, {report.replications:,} samples a cell. Do not "
-        "edit: run the command again. How verdicts come about: [the audit](../audit.md); what the "
+        "edit. How verdicts come about: [the audit](../audit.md); what the "
         "statements say and why the repairs hold: [the catalogue](../bounds.md).",
         "",
         f"{counts['refuted']} statements are refuted, {counts['vacuous']} vacuous, "
@@ -355,20 +355,25 @@ def _laws(row: AuditRow) -> str:
 def _embeddings(rows: Iterable[AuditRow]) -> list[str]:
     rows = list(rows)
     proven = [
-        (f"`{row.id}`", _said(row), check.claim, check.found)
+        (
+            f"`{row.id}`",
+            _said(row),
+            check.claim.removeprefix("at the norms of real embeddings "),
+            check.found,
+        )
         for row in rows
         for check in row.checks
         if check.kind == "embeddings"
     ]
-    lines = []
+    lines, everywhere = [], set[str]()
     for row in rows:
         tried = sorted({cell.arm for cell in row.results if cell.arm.startswith("norms of")})
         if row.verdict == "refuted" and tried:
             inside = [
                 f"{arm} (δ ≤ {row.refuted_at[arm]:g})" for arm in tried if arm in row.refuted_at
             ]
-            outside = [arm for arm in tried if arm not in row.refuted_at]
-            lines.append((f"`{row.id}`", "; ".join(inside) or "none", "; ".join(outside) or "none"))
+            lines.append((f"`{row.id}`", "; ".join(inside) or "none"))
+            everywhere.update(tried)
     if not lines and not proven:
         return []
     out = [
@@ -380,8 +385,8 @@ def _embeddings(rows: Iterable[AuditRow]) -> list[str]:
         "",
     ]
     if lines:
-        head = ("refuted statement", "refuted at the norms of", "not refuted at")
-        out += [*_table(head, lines), ""]
+        out += [f"Tried at {'; '.join(sorted(everywhere))}.", ""]
+        out += [*_table(("refuted statement", "refuted there at"), lines), ""]
     if proven:
         out += [*_table(("statement", "verdict elsewhere", "compared", "found"), proven), ""]
     return out

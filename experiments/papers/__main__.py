@@ -54,7 +54,7 @@ def page(found: Mapping[str, str]) -> str:
         "# The papers, item by item",
         "",
         "Made by `python -m experiments.papers` from `experiments/papers/rows.py` and the verdicts "
-        "in [the findings](findings.md). Do not edit: run the command again.",
+        "in [the findings](findings.md). Do not edit.",
         "",
         "Every numbered statement, algorithm, table and figure of the papers: its statement in "
         "[the catalogue](../bounds.md), or what computes it here, and the verdict, or the reason "
