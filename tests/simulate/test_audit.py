@@ -130,6 +130,18 @@ def test_where_refutation_begins_is_bisected(name, width, tail):
     assert tail(width(further)) < further
 
 
+def test_one_sample_refutes_the_covariance_further_than_the_audit_which_begins_at_two():
+    """By hand, at d = n = 1: Σ̂ = x², and E.6 fails up to δ = 6.26e-6."""
+
+    def fails(delta):
+        width = BOUNDS["o24.covariance-dimension"].width(n=1, d=1, operator=1.0, delta=delta)
+        return erfc(sqrt((1.0 + width) / 2.0)) > delta
+
+    assert fails(6.26e-6)
+    assert not fails(6.27e-6)
+    assert verdict("o24.covariance-dimension", replications=20).refuted_from == 4.41e-6
+
+
 def rates_are_those_of_the_sharpest_statements(catalogue_checks):
     """Of |FD_n - FD| none is sharp: all take the root of the covariance's error."""
     rates, slopes = {"growth": {}, "samples": {}}, {"growth": {}, "samples": {}}
