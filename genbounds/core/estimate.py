@@ -509,21 +509,33 @@ def studentised_interval(
     Raises
     ------
     InputError
-        If the cube of the standard error leaves double precision.
+        As `cubed`. A standard error of NaN gives ends that are NaN.
     """
     shift = 0.0
     if stderr > 0.0:
-        cube = stderr * stderr * stderr
-        if not sys.float_info.min <= cube < math.inf:
-            raise InputError(
-                "the standard error of the score, or its cube, is beyond double precision: "
-                "multiply all samples by a common number."
-            )
+        cube = cubed(stderr)
         shift = (1.0 + quantile**2) * curvature + (1.0 + 2.0 * quantile**2) / 6.0 * skewness
         shift = min(max(shift / cube, -LARGEST_SHIFT), LARGEST_SHIFT)
     half = math.hypot(quantile, shift) * stderr
     centre = value + shift * stderr
     return centre - half, centre + half
+
+
+def cubed(stderr: float) -> float:
+    """Return the cube of a standard error other than 0.
+
+    Raises
+    ------
+    InputError
+        If it leaves double precision, as that of NaN does.
+    """
+    cube = stderr * stderr * stderr
+    if not sys.float_info.min <= cube < math.inf:
+        raise InputError(
+            "the standard error of the score, or its cube, is beyond double precision: multiply "
+            "all samples by a common number."
+        )
+    return cube
 
 
 def welch_degrees_of_freedom(*parts: tuple[float, float]) -> float:

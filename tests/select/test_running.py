@@ -63,7 +63,9 @@ def test_picks_are_those_of_the_plain_way(policy, monkeypatch):
         self.kept = [*getattr(self, "kept", []), rows]
 
     monkeypatch.setattr(RunningFrechet, "add", keep)
-    monkeypatch.setattr(RunningFrechet, "loss", lambda self: plain.plugin(np.vstack(self.kept)))
+    monkeypatch.setattr(
+        RunningFrechet, "loss", lambda self, **_: plain.plugin(np.vstack(self.kept))
+    )
     slow = select.run(arms, reference, policy=policy, budget=600)
     np.testing.assert_array_equal(quick.history.picks, slow.history.picks)
 

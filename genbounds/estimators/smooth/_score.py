@@ -20,9 +20,9 @@ from genbounds.core.estimate import (
     Estimate,
     SampleError,
     bias_left,
+    cubed,
     heavy_tails,
     small_sample,
-    studentised_interval,
 )
 from genbounds.core.moments import Moments
 from genbounds.diagnostics import warn_of
@@ -259,7 +259,8 @@ def _expanded(
     if score.derivative == "hessian" and piecewise(weighted, designs, errors):
         warnings.append(warn_of("piecewise-linear-score", name=score.name))
     stderr = math.sqrt(sum(error.variance for error in errors) + shared)
-    studentised_interval(value, stderr, 1.0)  # refuses what overflowed
+    if stderr != 0.0:
+        cubed(stderr)  # refuses what overflowed
     some = [seen.rows[:DOUBLED] for seen in samples]
     *_, repeatable = once_and_twice(score.function, some, stderr)
     if not repeatable:
