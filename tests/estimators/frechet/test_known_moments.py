@@ -185,20 +185,36 @@ def test_moments_keep_a_random_part_through_merge_and_update():
     np.testing.assert_allclose(grown.cov, np.cov(rows.T))
 
 
-def test_every_row_is_kept_as_often():
+@pytest.mark.parametrize("keep", [(100, 100, 100), (400, 400, 100)])
+def test_every_row_is_kept_as_often(keep):
     """Of parts of 70, 200 and 730 rows; each count is 8 standard errors wide: false alarm 1e-14.
 
-    Parts that entered alike whatever their size would be off by 30 of them.
+    Parts that entered alike whatever their size would be off by 30 of them; and those that keep
+    all their rows, if all of these entered beside a tenth of the others, by 60.
     """
-    shares = np.zeros(3)
+    counts, total = np.zeros(3), 0
     for seed in range(200):
         rows = np.random.default_rng(seed).normal(size=(1000, 1))
         pieces = np.split(rows, [70, 270])
-        parts = [gb.Moments.from_features(piece, keep=100, seed=seed) for piece in pieces]
+        parts = [
+            gb.Moments.from_features(piece, keep=limit, seed=seed)
+            for piece, limit in zip(pieces, keep, strict=True)
+        ]
         whole = parts[0].merge(parts[1]).merge(parts[2])
-        shares += [len(as_set(piece) & as_set(whole.rows)) for piece in pieces]
-    expected = 20_000 * np.array([0.07, 0.2, 0.73])
-    assert (np.abs(shares - expected) < 8.0 * np.sqrt(expected)).all()
+        counts += [len(as_set(piece) & as_set(whole.rows)) for piece in pieces]
+        total += len(whole.rows)
+    expected = total * np.array([0.07, 0.2, 0.73])
+    assert (np.abs(counts - expected) < 8.0 * np.sqrt(expected)).all()
+
+
+def test_parts_of_one_size_are_drawn_from_apart():
+    """With the same keys each of two parts would give half of what is kept, every time."""
+    counts = set()
+    for seed in range(20):
+        pieces = np.random.default_rng(seed).normal(size=(2, 200, 1))
+        whole, other = (gb.Moments.from_features(piece, keep=100) for piece in pieces)
+        counts.add(len(as_set(pieces[0]) & as_set(whole.merge(other).rows)))
+    assert len(counts) > 3
 
 
 @pytest.mark.slow
