@@ -92,9 +92,9 @@ def score(
     if by is not None:
         return by_class(read, level=level, images=images, out=out, verbose=verbose)
     run = Run(read=read, estimator=estimator, level=level, warnings=list(read.warnings))
-    prepared = run.score(out)
+    run.score(out)
     if convergence:
-        run.score_parts(prepared)
+        run.score_parts()
     return Answer(document=run.document(), show=lambda: _show(run, verbose=verbose), page=run.page)
 
 
@@ -109,6 +109,7 @@ class Run:
     read: Models
     estimator: str
     level: float
+    prepared: Prepared = field(init=False)
     scores: dict[str, Score] = field(default_factory=dict)
     ranking: Ranking | None = None
     reference_score: Score | None = None
@@ -116,7 +117,7 @@ class Run:
     growth: dict[str, Sequence[tuple[int, Score]]] = field(default_factory=dict)
     warnings: list[Diagnostic] = field(default_factory=list)
 
-    def score(self, out: Path | None) -> Prepared:
+    def score(self, out: Path | None) -> None:
         """Score every model and compare them; keep each score in `out` as it comes."""
         from genbounds.cli._models import SAMPLE_ARGUMENTS
         from genbounds.estimators import rank
@@ -130,23 +131,22 @@ class Run:
             keep(out, "score", self.document(), complete=False)
 
         with read.named():
-            found, prepared = read.estimates(estimator=self.estimator, done=done)
+            found, self.prepared = read.estimates(estimator=self.estimator, done=done)
         if read.reference is not None and read.spec.reference != "required":
             # The real data themselves, for orientation.
             with renamed(dict.fromkeys(SAMPLE_ARGUMENTS, read.reference.path)):
-                estimate = prepared.estimate(read.real, estimator=self.estimator)
+                estimate = self.prepared.estimate(read.real, estimator=self.estimator)
             self.reference_score = estimate.score(self.level)
         if len(found) > 1 and self.estimator != "plugin":  # whose biases differ from model to model
             self.ranking = rank(found, metric=read.spec.name, level=self.level)
-        return prepared
 
-    def score_parts(self, prepared: Prepared) -> None:
+    def score_parts(self) -> None:
         """Score growing parts of each model's samples."""
         from genbounds.diagnostics import warn_of
         from genbounds.estimators import growing_scores
 
         def of_part(rows: Any) -> Score:
-            return prepared.estimate(rows, estimator=self.estimator).score(self.level)
+            return self.prepared.estimate(rows, estimator=self.estimator).score(self.level)
 
         with progress("parts of samples") as advance:
             for done, (name, model) in enumerate(self.read.models.items()):
@@ -198,8 +198,10 @@ class Run:
         read, real = self.read, self.read.reference
         if read.spec.name != "fd" or self.estimator != "debiased" or real is None:
             return {}
-        of_rows = read.spec.prepared(real.content).reference  # however they were drawn
-        return {name: of_rows.plugin(model.content) for name, model in read.models.items()}
+        # Of the rows, however they were drawn.
+        plain = self.prepared if read.real is real.content else read.spec.prepared(real.content)
+        reference: Any = plain.reference
+        return {name: reference.plugin(model.content) for name, model in read.models.items()}
 
     def page(self) -> Page:
         """Return the page of the run."""

@@ -34,11 +34,11 @@ from genbounds.core.close_rows import (
 )
 from genbounds.core.coincidences import LEAK_SHARE, judge_common_rows
 from genbounds.core.design import Design, Index, design_of, few_seeds
-from genbounds.core.moments import Moments, is_narrow
+from genbounds.core.moments import Moments, is_narrow, spread_rows
 from genbounds.core.shared_seeds import FALSE_ALARM, shared_places_pvalue
 from genbounds.diagnostics import Severity, warn_of
 from genbounds.results import Diagnostic
-from genbounds.samples import Sample
+from genbounds.samples import Sample, features_of
 from genbounds.validation import InputError, check_features, check_finite
 
 CHANCE_ROWS = 256
@@ -235,11 +235,10 @@ def check_sample(
     crossed : bool
         Whether the score has an error for seeds that cross groups.
     """
-    rows = check_features(name, x.features if isinstance(x, Sample) else x, minimum=minimum)
+    rows = check_features(name, features_of(x), minimum=minimum)
     ids = row_ids(rows, name=name)
-    some = rows[:: max(1, len(rows) // CHANCE_ROWS)]
-    size = float(np.median(np.abs(some).max(axis=1)))
-    step = 0.0 if posteriors else rounding_step(some)
+    size = float(np.median(np.abs(spread_rows(rows, CHANCE_ROWS)).max(axis=1)))
+    step = 0.0 if posteriors else rounding_step(rows)
     if not isinstance(x, Sample):
         design, found = _signs(rows, ids, posteriors)
         return Checked(rows, design, False, ids, what, replace(found, size=size, step=step))
@@ -298,11 +297,12 @@ def check_rows(
 def rounding_step(rows: NDArray[Any]) -> float:
     """Return the step of the floating type where these features lie, in standard deviations.
 
-    The root of both mean squares over features; one that does not vary loses nothing.
+    The root of both mean squares over features, of some rows; one that does not vary loses nothing.
     """
-    steps = np.spacing(np.median(np.abs(rows), axis=0)).astype(np.float64)
+    some = spread_rows(rows, CHANCE_ROWS)
+    steps = np.spacing(np.median(np.abs(some), axis=0)).astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
-        variances = rows.astype(np.float64).var(axis=0)
+        variances = some.astype(np.float64).var(axis=0)
         total = float(variances.sum())
     if not 0.0 < total < math.inf:
         return 0.0
@@ -509,8 +509,6 @@ def leaked(fake: Checked, real: Checked) -> tuple[Diagnostic, ...]:
     """Warn of generated rows that are rows of the reference, in whichever precision."""
     one_precision = is_narrow(fake.rows) == is_narrow(real.rows)
     ids, others = (fake.ids, real.ids) if one_precision else (fake.single_ids, real.single_ids)
-    if not np.isin(ids, others).any():
-        return ()
     common, severity = judge_common_rows(ids, others, (fake.rows, real.rows))
     if severity is None:
         return ()

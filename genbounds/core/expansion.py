@@ -256,8 +256,8 @@ def _parts(sums: _UnitSums, part_rows: int | None) -> Iterator[None]:
     form, design = sums.form, sums.design
     if design is None:
         shuffler = np.random.default_rng(form.seed)
-        n, size = form.rows_at_hand, part_rows or form.rows_at_hand
-        for part in [None] if size >= n else random_parts(form.seed, n, size):
+        size = part_rows or form.rows_at_hand
+        for part in random_parts(form.seed, form.rows_at_hand, size):
             for at, block in form.blocks(part):
                 # Pairs must not follow the order of a file.
                 order = at[:0] if sums.bias_only else shuffler.permutation(at.size)

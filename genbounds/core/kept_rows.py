@@ -63,8 +63,6 @@ class KeptRows:
         return float(self.keys.max()) if len(self.keys) < self.n else 1.0
 
 
-def draw_part(x: NDArray[Any], limit: int, *, seed: int = 0) -> KeptRows:
-    """Choose at most `limit` rows of `x` at random, in their order."""
-    n = len(x)
-    chosen = np.sort(np.random.default_rng(seed).choice(n, min(limit, n), False))
-    return KeptRows.of_part(np.array(x[chosen]), n, limit, seed=seed)
+def choose_rows(n: int, limit: int, seed: int) -> NDArray[np.intp]:
+    """Choose at most `limit` of n rows at random, in their order."""
+    return np.sort(np.random.default_rng(seed).choice(n, min(limit, n), False))

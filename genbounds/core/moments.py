@@ -14,7 +14,7 @@ import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds._scratch import is_dask_array, row_blocks_of_dask
-from genbounds.core.kept_rows import KEPT, KeptRows, draw_part
+from genbounds.core.kept_rows import KEPT, KeptRows, choose_rows
 from genbounds.core.linalg import mirror_lower, symmetric_part
 from genbounds.files import Statistics, display, read_statistics, write_statistics
 from genbounds.origins import UNKNOWN, check_same_encoder, origin_of, together
@@ -132,13 +132,12 @@ class Moments:
                 "itself to the score, or its features here.",
                 argument="x",
             )
-        _check_keep(keep)
+        check_keep(keep)
         blocks = row_blocks_of_dask(x) if is_dask_array(x) else None
         rows = check_features("x", x, minimum=1) if blocks is None else x
         chosen = None
         if keep:
-            n = len(rows)
-            chosen = np.sort(np.random.default_rng(seed).choice(n, min(keep, n), False))
+            chosen = choose_rows(len(rows), keep, seed)
         if blocks is None:
             moments, kept = _of_rows(rows, 0, chosen)
         else:
@@ -199,8 +198,7 @@ class Moments:
 
         At most `keep` rows, chosen at random among all that come, are kept: see `from_features`.
         """
-        if keep != 0:
-            _check_keep(keep)
+        check_keep(keep)
         moments = cls.__new__(cls)
         moments._mean = np.zeros(d)
         moments._cov = None
@@ -271,8 +269,9 @@ class Moments:
         for positions, block in row_blocks(rows):  # all checked before any is absorbed
             check_finite("batch", block, first_row=int(positions[0]))
         if self._kept is not None:
-            part = draw_part(rows, self._kept.limit, seed=self._kept.n)
-            self._kept = self._kept.joined(part)
+            before, limit = self._kept.n, self._kept.limit
+            part = np.array(rows[choose_rows(len(rows), limit, before)])
+            self._kept = self._kept.joined(KeptRows.of_part(part, len(rows), limit, seed=before))
         for _, block in row_blocks(rows):
             self.absorb_block(block)
         self._origin = together(self._origin, origin_of(batch))
@@ -441,7 +440,8 @@ def _on_workers(
     return found, kept
 
 
-def _check_keep(keep: int) -> None:
+def check_keep(keep: int) -> None:
+    """Refuse to keep rows that are too few to tell of fourth moments; 0: none."""
     if 0 < check_count("keep", keep, minimum=0) < LEAST_KEPT:
         raise InputError(
             f"must be 0 or at least {LEAST_KEPT}: fewer rows say nothing of fourth moments; "
@@ -478,6 +478,11 @@ def row_blocks(
 def is_narrow(rows: NDArray[Any]) -> bool:
     """Whether single precision holds every digit of the rows, as `check_features` leaves them."""
     return rows.dtype.itemsize <= 4
+
+
+def spread_rows(rows: NDArray[Any], most: int) -> NDArray[Any]:
+    """Return some rows at equal distances, a view: `most`, and fewer than twice as many."""
+    return rows[:: max(1, len(rows) // most)]
 
 
 def random_groups(seed: int, n: int, groups: int) -> NDArray[np.intp]:

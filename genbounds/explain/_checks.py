@@ -13,7 +13,7 @@ import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds._text import count, percent
-from genbounds.core.checks import CHANCE_ROWS, COARSE, rounding_step
+from genbounds.core.checks import COARSE, rounding_step
 from genbounds.core.close_rows import group_mates, log_distances
 from genbounds.core.coincidences import (
     common_once,
@@ -80,7 +80,7 @@ def check_files(fake: NDArray[Any], pool: Pool) -> list[Diagnostic]:
     repeated = train.size - np.unique(train).size
     if repeated and not pool.grouped:
         doubts.append(warn_of("repeated-training-rows", repeated=repeated, rows=train.size))
-    if (step := rounding_step(fake[:: max(1, len(fake) // CHANCE_ROWS)])) > COARSE:
+    if (step := rounding_step(fake)) > COARSE:
         doubts.append(warn_of("rounded-features", whose="generated ", step=step))
     return doubts
 

@@ -10,14 +10,12 @@ from zlib import crc32
 import numpy as np
 import torch
 
+from genbounds.core.moments import check_keep
 from genbounds.estimators import Moments, frechet_distance
 from genbounds.features import Encoder
 from genbounds.files import Statistics
 from genbounds.torchmetrics._two_samples import TwoSamples
 from genbounds.validation import InputError, check_choice, check_count, check_flag
-
-LEAST_KEPT = 64
-"""Fewer rows say nothing of fourth moments."""
 
 
 class FrechetDistance(TwoSamples):
@@ -86,8 +84,7 @@ class FrechetDistance(TwoSamples):
             **kwargs,
         )
         self.d = check_count("d", d)
-        if 0 < check_count("keep", keep, minimum=0) < LEAST_KEPT:
-            raise InputError(f"must be 0 or at least {LEAST_KEPT}; got {keep}.", argument="keep")
+        check_keep(keep)
         empty = torch.zeros(1 + d + d * d, dtype=torch.float64)
         none = torch.full((keep, 1 + d), math.inf, dtype=torch.float64)
         for name in ("real", "fake"):

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from genbounds._scratch import by_rows
 from genbounds._text import quoted
-from genbounds.core.moments import is_narrow
+from genbounds.core.moments import is_narrow, spread_rows
 from genbounds.core.tiles import SINGLE_ROWS, weighted_sums
 from genbounds.estimators.kernels._pair_kernels import BLOCK_ROWS, Radial
 from genbounds.estimators.kernels._parameters import (
@@ -338,7 +338,7 @@ def _scaled_rows(given: NDArray[Any], name: str, bandwidth: float | None) -> Ker
         centre = given.mean(axis=0, dtype=np.float64)
     rows, largest = _scaled(given, centre, bandwidth, given.dtype)
     if not largest < FAR:  # a few rows must not draw the centre away from all others
-        some = given[:: max(1, len(given) // CENTRE_ROWS)].astype(np.float64)
+        some = spread_rows(given, CENTRE_ROWS).astype(np.float64)
         double = np.dtype(np.float64)
         rows, largest = _scaled(given, np.median(some, axis=0), bandwidth, double)
     if not largest < math.sqrt(np.finfo(rows.dtype).max) / rows.shape[1]:

@@ -15,6 +15,7 @@ from genbounds._text import number
 from genbounds.core.checks import Checked, check_rows, drawing_warnings
 from genbounds.core.class_shares import classes_of, score_by_class
 from genbounds.core.estimate import Estimate, heavy_tails
+from genbounds.core.moments import spread_rows
 from genbounds.core.scale import factor_of, scaled_back
 from genbounds.core.two_samples import shared_units
 from genbounds.diagnostics import warn_of
@@ -291,7 +292,7 @@ def _offset(rows: NDArray[Any]) -> float:
 
     What of x·y differs from pair to pair is (x - m)·(y - m), of mean square ‖C‖².
     """
-    some = rows[:: max(1, len(rows) // SEEN_ROWS)].astype(np.float64)
+    some = spread_rows(rows, SEEN_ROWS).astype(np.float64)
     some = some / (float(np.abs(some).max()) or 1.0)
     mean = some.mean(axis=0)
     products = (some - mean) @ (some - mean).T

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.core.design import Index
+from genbounds.core.moments import spread_rows
 from genbounds.core.scale import unit_of
 from genbounds.estimators.neighbours._halves import Halves
 from genbounds.validation import Float
@@ -61,7 +62,7 @@ def framing(reference: Rows) -> Callable[[Rows], Rows]:
     unit = unit_of(largest, decades=DECADES)
     shift: Float | None = None
     if reference.dtype.itemsize > 4:
-        few = np.asarray(reference[:: max(1, len(reference) // BLOCK_ROWS)], np.float64) / unit
+        few = np.asarray(spread_rows(reference, BLOCK_ROWS), np.float64) / unit
         centre = few.mean(axis=0)
         if float(centre @ centre) > FAR**2 * float(few.var(axis=0).sum()):
             shift = centre * unit
