@@ -295,9 +295,12 @@ def _offset(rows: NDArray[Any]) -> float:
     some = spread_rows(rows, SEEN_ROWS).astype(np.float64)
     some = some / (float(np.abs(some).max()) or 1.0)
     mean = some.mean(axis=0)
-    products = (some - mean) @ (some - mean).T
-    np.fill_diagonal(products, 0.0)
-    spread = sqrt(sqrt(float((products**2).mean())))
+    some -= mean
+    # The smaller Gram matrix has the same sum of squares; a row's product with itself is no pair.
+    gram = some @ some.T if len(some) < some.shape[1] else some.T @ some
+    alone = np.einsum("ij,ij->i", some, some)
+    pairs = float(np.vdot(gram, gram)) - float(alone @ alone)
+    spread = sqrt(sqrt(max(pairs, 0.0)) / len(some))
     return float(np.linalg.norm(mean)) / spread if spread > 0.0 else 0.0
 
 
