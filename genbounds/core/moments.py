@@ -187,8 +187,12 @@ class Moments:
         moments = cls(found.mean, found.cov, n)
         moments._origin = found.origin
         if found.rows is not None and not exact:
-            of = n or len(found.rows)
-            moments._kept = KeptRows.of_part(found.rows, of, max(KEPT, len(found.rows)))
+            kept = len(found.rows)
+            if n is not None and n < kept:
+                raise InputError(
+                    f"holds {kept:,} rows of the sample: n is at least that; got {n:,}."
+                )
+            moments._kept = KeptRows.of_part(found.rows, n or kept, max(KEPT, kept))
         moments._size_known = exact or n is not None
         return moments
 

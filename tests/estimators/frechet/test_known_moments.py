@@ -10,6 +10,7 @@ from scipy.linalg import sqrtm
 from scipy.stats import binom
 
 import genbounds as gb
+from genbounds.cli import main
 from genbounds.estimators import FrechetReference
 from tests.warnings_of import codes
 
@@ -155,6 +156,19 @@ def test_kept_rows_survive_a_file(tmp_path):
     assert gb.frechet_distance(fake, again) == gb.frechet_distance(fake, moments)
     with np.load(tmp_path / "reference.npz") as file:  # as pytorch-fid reads it
         np.testing.assert_allclose(file["sigma"], np.cov(real.T))
+
+
+@pytest.mark.parametrize("n", [2, 50, 63])
+def test_a_sample_is_no_smaller_than_the_rows_kept_of_it(n, tmp_path, capsys):
+    rng = np.random.default_rng(8)
+    path = tmp_path / "kept.npz"
+    gb.Moments.from_features(rng.normal(size=(300, 4)), keep=64).save(path)
+    with pytest.raises(gb.InputError, match="kept.npz: holds 64 rows of the sample"):
+        gb.Moments.load(path, n=n)
+    assert gb.Moments.load(path, n=64).n == 64
+    np.save(tmp_path / "new.npy", rng.normal(size=(80, 4)))
+    assert main(["score", str(path), str(tmp_path / "new.npy"), "--reference-n", str(n)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 def as_set(rows):
