@@ -190,7 +190,7 @@ class Moments:
             kept = len(found.rows)
             if n is not None and n < kept:
                 raise InputError(
-                    f"holds {kept:,} rows of the sample: n is at least that; got {n:,}."
+                    f"keeps {kept:,} rows of its sample: n is that or more; got {n:,}."
                 )
             moments._kept = KeptRows.of_part(found.rows, n or kept, max(KEPT, kept))
         moments._size_known = exact or n is not None

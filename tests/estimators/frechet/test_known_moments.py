@@ -163,7 +163,7 @@ def test_a_sample_is_no_smaller_than_the_rows_kept_of_it(n, tmp_path, capsys):
     rng = np.random.default_rng(8)
     path = tmp_path / "kept.npz"
     gb.Moments.from_features(rng.normal(size=(300, 4)), keep=64).save(path)
-    with pytest.raises(gb.InputError, match="kept.npz: holds 64 rows of the sample"):
+    with pytest.raises(gb.InputError, match="keeps 64 rows of its sample"):
         gb.Moments.load(path, n=n)
     assert gb.Moments.load(path, n=64).n == 64
     np.save(tmp_path / "new.npy", rng.normal(size=(80, 4)))
