@@ -132,7 +132,7 @@ RULES: dict[str, Rule] = {
         "about {left:.2g} of it may be left, where the standard error is {stderr:.2g}",
         "Use more samples, or features with lighter tails."),
     "heavy-tails": Rule("heavy-tails", "unreliable",
-        "{whose}rows have heavy tails: one row makes up {largest:.0%} of the squared "
+        "{whose} have heavy tails: one of them makes up {largest:.0%} of the squared "
         "influences, and the tail index is {index:.2g} (below 2 there is no variance)",
         "Use more samples, or features with lighter tails."),
     "tails-as-few": Rule("heavy-tails", "unreliable",

@@ -442,8 +442,10 @@ def small_sample(n: float, *, name: str = "", units: float = math.inf) -> tuple[
     return (warn_of("few-samples", n=n, what=what, enough=SMALL),)
 
 
-def heavy_tails(estimate: Estimate) -> tuple[Diagnostic, ...]:
+def heavy_tails(estimate: Estimate, *, rows: str = "rows") -> tuple[Diagnostic, ...]:
     """Warn of samples of an `estimate` whose tails are so heavy that its error is not relied on.
+
+    `rows`: what they are made of.
 
     The tail index is low by more than one and a half standard errors of its own; or one row makes
     up more of the variance than half as much again as an exponential tail would leave it.
@@ -460,7 +462,7 @@ def heavy_tails(estimate: Estimate) -> tuple[Diagnostic, ...]:
             share * tails.largest > max(LARGEST_SHARE, light)
         ):
             found.append(
-                warn_of("heavy-tails", whose=whose, largest=tails.largest, index=tails.index)
+                warn_of("heavy-tails", whose=whose + rows, largest=tails.largest, index=tails.index)
             )
     return tuple(found)
 

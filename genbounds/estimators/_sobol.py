@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._process import silenced
+from genbounds._text import quoted
 from genbounds.core.design import row_design
+from genbounds.core.estimate import SMALL, heavy_tails
 from genbounds.diagnostics import warn_of
 from genbounds.estimators._mean import mean_by_design
 from genbounds.results import Score
@@ -101,8 +103,13 @@ class SobolNormal:
     def standard_normal(self, size: int | tuple[int, ...]) -> NDArray[Any]:
         """Drop-in for ``rng.standard_normal(size)``: all axes of `size` but the first hold d."""
         n, *rest = (size,) if isinstance(size, int) else size
-        shape = self._trailing(rest)
-        return self.draw(n).reshape(n, *shape)
+        if math.prod(rest) != self.d:
+            raise InputError(
+                f"must be (n, …) with trailing axes of {self.d} numbers in all; got "
+                f"trailing axes {tuple(rest)}.",
+                argument="size",
+            )
+        return self.draw(n).reshape(n, *rest)
 
     def randn(self, *size: int, dtype: Any = None, device: Any = None) -> Any:
         """Drop-in for ``torch.randn(*size, dtype=…, device=…)``: all axes but the first hold d."""
@@ -110,17 +117,6 @@ class SobolNormal:
 
         values = np.asarray(self.standard_normal(size))
         return torch.from_numpy(values).to(dtype=dtype or torch.get_default_dtype(), device=device)
-
-    def _trailing(self, rest: list[int]) -> tuple[int, ...]:
-        if not rest and self.d == 1:
-            return ()
-        if math.prod(rest) != self.d or not rest:
-            raise InputError(
-                f"must be (n, …) with trailing axes of {self.d} numbers in all; got "
-                f"trailing axes {tuple(rest)}.",
-                argument="size",
-            )
-        return tuple(rest)
 
 
 class SobolCache(SobolNormal):
@@ -241,11 +237,12 @@ def score_over_scramblings(
         Latents (n, d), a plain array, to features.
     statistic : callable
         Features to a number or a `Score`, which says what it is: orientation, title, warnings. A
-        plug-in one: a debiased score is refused, as it subtracts a bias that these rows lack.
+        plug-in one: a debiased score is refused, as it subtracts a bias that these rows lack; what
+        a plug-in says of its own bias is left out for the same reason.
     d, n : int
         Latent dimension; points of one scrambling, a power of two.
     replicates : int
-        Independent scramblings R, at least 3.
+        Independent scramblings R, at least 3; of fewer than 50 heavy tails are not seen.
     method, rng
         As `sobol_normal`; each replicate has its own child of `rng`.
     level : float
@@ -265,42 +262,52 @@ def score_over_scramblings(
     check_count("replicates", replicates, minimum=3)
     inner: list[Any] = []
     for stream in check_rng(rng).spawn(replicates):
-        latents = np.asarray(sobol_normal(d, method=method, rng=stream).draw(n))
-        inner.append(_undebiased(statistic(generate(latents))))
-    values = np.array([float(one) for one in inner])
-    if not np.isfinite(values).all():
-        raise InputError("returned NaN or infinity.", argument="statistic")
-    over = mean_by_design(values, row_design(replicates)).score(level)
+        rows = generate(np.asarray(sobol_normal(d, method=method, rng=stream).draw(n)))
+        if hasattr(rows, "__len__") and len(rows) != n:
+            raise InputError(
+                f"must return a row for each of {n} latents; got {len(rows)}.", argument="generate"
+            )
+        inner.append(_checked(statistic(rows)))
+    mean = mean_by_design(np.array([float(one) for one in inner]), row_design(replicates))
+    over = replace(mean, estimator="plugin", title="", higher_is_better=False).score(level)
     scores = [one for one in inner if isinstance(one, Score)]
-    warnings = [warning for score in scores for warning in score.warnings]
+    # What a plug-in says of its bias is about independent rows.
+    warnings = [one for score in scores for one in score.warnings if one.code != "bias-left"]
     if any(warning.code == "no-variation" for warning in over.warnings):
         warnings.append(warn_of("equal-scramblings", replicates=replicates))
-    assumptions = (
-        f"the scores of {replicates} independent scramblings of {n} points are nearly normal; "
-        "the interval is for the expected score of such a sample",
-    )
-    mean = replace(
+    if replicates < SMALL:  # which do not show their tails
+        warnings.append(warn_of("few-samples", n=replicates, what="scramblings", enough=SMALL))
+    else:
+        warnings += heavy_tails(mean, rows="scramblings")
+    warnings.sort(key=lambda warning: warning.severity == "unreliable")  # which then stay
+    said = ("estimator", "title", "encoder", "reference_n", "higher_is_better")
+    return replace(
         over,
         n=replicates * n,
-        estimator="plugin",
-        title="",
-        higher_is_better=False,
         warnings=tuple({warning.code: warning for warning in warnings}.values()),
-        assumptions=assumptions,
+        assumptions=(
+            f"the scores of {replicates} independent scramblings of {n} points are nearly normal; "
+            "the interval is for the expected score of such a sample, with what bias it keeps",
+        ),
+        **{name: getattr((scores or [over])[0], name) for name in said},
     )
-    if not scores:
-        return mean
-    said = ("estimator", "title", "encoder", "reference_n", "higher_is_better")
-    return replace(mean, **{name: getattr(scores[0], name) for name in said})
 
 
-def _undebiased(found: Any) -> Any:
-    """Refuse a score whose bias of independent rows, which these rows do not have, was removed."""
+def _checked(found: Any) -> Any:
+    """Refuse what is no number, or had a bias removed that rows of Sobol points do not have."""
     if isinstance(found, Score) and found.estimator == "debiased" and found.method != "mean":
         raise InputError(
-            "returned a debiased score: what it subtracts is the bias of independent rows, and "
-            "Sobol points have less. Pass estimator='plugin' in it, as in lambda x: "
+            "returned a debiased score, which subtracts more bias than Sobol points have: pass "
+            "estimator='plugin' in it, as in lambda x: "
             "genbounds.frechet_distance(x, real, estimator='plugin').",
             argument="statistic",
+        )
+    try:
+        finite = np.ndim(found) == 0 and math.isfinite(found)
+    except (TypeError, ValueError):  # a text; lists of unequal lengths
+        finite = False
+    if not finite:
+        raise InputError(
+            f"must return one finite number, or a Score; got {quoted(found)}.", argument="statistic"
         )
     return found

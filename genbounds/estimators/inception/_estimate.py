@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.core.checks import check_sample
-from genbounds.core.design import Design, Index, drawn
+from genbounds.core.design import Design, drawn
 from genbounds.core.estimate import Estimate, bias_left, small_sample
 from genbounds.core.expansion import expand, halved, third_order
 from genbounds.diagnostics import warn_of
 from genbounds.estimators._extrapolation import LINEAR, Subsets, extrapolate, not_independent
 from genbounds.estimators.inception._rows import HALVING_SEED, InceptionForm, random_halves
-from genbounds.results import Diagnostic, Method
+from genbounds.results import Method
 from genbounds.samples import too_even
 from genbounds.validation import check_choice
 
@@ -53,7 +53,7 @@ def inception_estimate(
         value, method = third_order(value, halves), "third-order"
     warnings = seen.warnings
     if not seen.told:
-        warnings += _balanced(form.top)
+        warnings += (warn_of("balanced-classes"),) * too_even(form.top)
     assumptions: tuple[str, ...] = (drawn(design),)
     details: tuple[str, ...] = ()
     if estimator == "plugin":
@@ -91,13 +91,6 @@ def inception_estimate(
     )
 
 
-def _balanced(counts: Index) -> tuple[Diagnostic, ...]:
-    """Warn of class counts that are more even than independent draws would leave them."""
-    if not too_even(counts):
-        return ()
-    return (warn_of("balanced-classes"),)
-
-
 def _half_values(rows: NDArray[Any], design: Design) -> list[float] | None:
     """Log IS to second order of both halves of the units of a design; None of too few units."""
     half = design.halves(np.random.default_rng(HALVING_SEED))
@@ -107,6 +100,5 @@ def _half_values(rows: NDArray[Any], design: Design) -> list[float] | None:
     for index in design.rows_of_halves(half):
         part = design.restricted(index)
         form = InceptionForm(rows, index, weights=part.weights)
-        error, _ = expand(form, part, bias_only=True)
-        values.append(form.plugin() - error.bias)
+        values.append(form.plugin() - expand(form, part, bias_only=True)[0].bias)
     return values

@@ -15,7 +15,7 @@ from genbounds.diagnostics import warn_of
 from genbounds.estimators.neighbours._reference import LARGEST_GROUP, NeighbourReference
 from genbounds.estimators.neighbours._result import NeighbourScores, PrecisionRecall
 from genbounds.estimators.neighbours._scored import Scored, not_alone
-from genbounds.results import Diagnostic, Score
+from genbounds.results import Score
 from genbounds.samples import Sample, features_of
 from genbounds.validation import Float, InputError, check_features, check_open_unit, seeded
 
@@ -152,7 +152,8 @@ def _read(
     against = None if null is None else _null_of(null, reference, scored)
     ratios = None if against is None else scored.ratios(against)
     if ratios is not None and isinstance(null, str):
-        doubts = (UNKNOWN_NULL,) * reference.grouped + _ties(reference)
+        tied = warn_of("ties", tied=percent(reference.tied), k=reference.k)
+        doubts = (UNKNOWN_NULL,) * reference.grouped + (tied,) * (reference.tied > MOST_TIES)
         ratios = NeighbourScores(
             **{**ratios, **{name: ratios[name].warned(*doubts) for name in ("density", "coverage")}}
         )
@@ -166,12 +167,6 @@ def _read(
         m=scored.m,
         level=level,
     )
-
-
-def _ties(reference: NeighbourReference) -> tuple[Diagnostic, ...]:
-    if reference.tied <= MOST_TIES:
-        return ()
-    return (warn_of("ties", tied=percent(reference.tied), k=reference.k),)
 
 
 def _check_null(null: Any, reference: NeighbourReference) -> None:
