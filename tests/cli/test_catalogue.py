@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from genbounds.bounds import catalog
@@ -58,8 +56,8 @@ def test_what_survives_is_not_called_proven(run):
     assert "upheld" not in text
 
 
-def test_audit(run, tmp_path):
-    command = ["audit", "o24.gaussian-mean", "o24.hoe*", "--replications", "200", "--out", tmp_path]
+def test_audit(run):
+    command = ["audit", "o24.gaussian-mean", "o24.hoe*", "--replications", "200"]
     result = run(*command, "--json")
     assert result.code == 0
     assert result.err == ""
@@ -74,10 +72,6 @@ def test_audit(run, tmp_path):
         assert {"arm", "n", "d", "delta", "miss", "miss_low", "miss_high"} <= row["worst"].keys()
     assert result.json["seed"] == 0
     assert isinstance(result.json["version"], str)
-    first = {name: (tmp_path / name).read_bytes() for name in ("results.json", "report.html")}
-    assert json.loads(first["results.json"]) == result.json
-    assert run(*command).code == 0
-    assert {name: (tmp_path / name).read_bytes() for name in first} == first
 
 
 def test_audit_options_change_something(run):

@@ -62,9 +62,9 @@ def fails_of(files):
     return "gate", files["real"], files["old"], files["bad"], "--margin", "2%"
 
 
-def test_gate_document_is_the_library_s(run, files, tmp_path):
+def test_gate_document_is_the_library_s(run, files):
     given = [files / f"{name}.npy" for name in ("real", "old", "new")]
-    call = ("gate", *given, "--margin", "0.3", "--level", "0.9", "--equivalence", "--out", tmp_path)
+    call = ("gate", *given, "--margin", "0.3", "--level", "0.9", "--equivalence")
     found = run(*call, "--json")
     real, old, new = (np.load(path) for path in given)
     told = gb.gate(new, old, real, margin=0.3, level=0.9, equivalence=True)
@@ -73,13 +73,6 @@ def test_gate_document_is_the_library_s(run, files, tmp_path):
     for key in ("decision", "worse_by", "low", "high", "margin", "samples_needed"):
         assert document[key] == getattr(told, key)
     assert {document["difference"]["better"], document["difference"]["worse"]} == {"old", "new"}
-    kept = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
-    assert kept == document
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "May the candidate replace the baseline?" in page
-    first = {name: (tmp_path / name).read_bytes() for name in ("results.json", "report.html")}
-    assert run(*call).code == found.code
-    assert {name: (tmp_path / name).read_bytes() for name in first} == first
 
 
 def test_results_of_another_command_are_not_overwritten(run, files, tmp_path):
@@ -131,13 +124,6 @@ def test_gate_takes_statistics_groups_and_scores_without_reference(run, files):
     [
         (["real.npy", "old.npy", "--margin", "1"], "a reference and 2 models; got 2 files"),
         (["p_old.npy", "--metric", "is", "--margin", "1"], "takes 2 models; got 1 file"),
-        (["real.npy", "old.npy", "new.npy", "--margin", "wide"], "`--margin` must be"),
-        (["real.npy", "old.npy", "new.npy"], "--margin"),
-        (["real.npy", "old.npy", "new.npy", "--margin", "0", "--equivalence"], "`--margin`"),
-        (["real.npy", "old.npy", "new.npy", "--margin", "1", "--level", "0.4"], "`--level`"),
-        (["real.npy", "old.npy", "gone.npy", "--margin", "1"], "gone.npy"),
-        (["real.npy", "base.npz", "new.npy", "--margin", "1", "--metric", "kid"], "base.npz"),
-        (["real.npy", "old.npy", "new.npy", "--margin", "1", "--kernel", "rbf"], "`--kernel`"),
         (
             ["real.npy", "old.npy", "new.npy", "--margin", "1", "--inconclusive", "maybe"],
             "`--inconclusive`",
@@ -193,11 +179,8 @@ def test_plan_of_a_selection(run, files, tmp_path):
         (["real.npy", "old.npy", "--gap", "1", "--half-width", "1"], "--half-width, --gap or"),
         (["real.npy", "old.npy", "new.npy", "--gap", "1", "--confidence", "0.9"], "one target"),
         (["real.npy", "old.npy", "--confidence", "0.9"], "at least two models"),
-        (["real.npy", "old.npy", "new.npy", "--confidence", "2"], "`--confidence` must"),
         (["real.npy", "old.npy", "--gap", "1", "--limit", "9"], "`--limit` is for --confidence"),
-        (["real.npy", "old.npy", "--half-width", "-1"], "`--half-width` must be"),
         (["real.npy", "--gap", "1"], "1 model or 2 models; got 1 file"),
-        (["real.npy", "old.npy", "--gap", "1", "--power", "1"], "`--power`"),
     ],
 )
 def test_plan_refuses_with_one_line(run, files, arguments, words):

@@ -158,19 +158,6 @@ def test_groups_by_name(run, files):
     same(row(run, folder / "real.npz", folder / "prompts.npz", "--groups", "prompt"), expected)
 
 
-def test_size_of_a_reference_known_by_statistics(run, files):
-    folder, drawn = files
-    rows, classes = drawn["good"]
-    unknown = row(run, folder / "statistics.npz", folder / "good.npz")
-    assert not unknown["reliable"]
-    told = row(run, folder / "statistics.npz", folder / "good.npz", "--reference-n", 400)
-    moments = gb.Moments.from_features(drawn["real"][0])
-    same(told, gb.frechet_distance(gb.Sample(rows, strata=classes), moments))
-    exact = row(run, folder / "statistics.npz", folder / "good.npz", "--reference-exact")
-    assert exact["reliable"]
-    assert exact["stderr"] == unknown["stderr"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [

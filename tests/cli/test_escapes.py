@@ -197,26 +197,10 @@ CHANNELS = [
 ]  # fmt: skip
 
 
-# Seven in one text: one function escapes them, which `test_results_in_hand` tries with each alone.
-# Here it is the channels that are tried.
-TEXTS = ["".join(SEQUENCES[first::4]) for first in range(4)]
-WITH_PAGES = (file_name, libraries, groups)
-
-CASES = [
-    pytest.param(
-        channel,
-        text,
-        id=f"{channel.__name__}-{number}",
-        marks=() if number == 0 and channel not in WITH_PAGES else pytest.mark.slow,
-    )
-    for channel in CHANNELS
-    for number, text in enumerate(TEXTS)
-]
-
-
-@pytest.mark.parametrize(("channel", "text"), CASES)
-def test_nothing_that_a_terminal_obeys(run, here, channel, text):
-    result = run(*channel(here, text))
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_nothing_that_a_terminal_obeys(run, here, channel):
+    """All in one text: one function escapes them, tried with each alone below."""
+    result = run(*channel(here, "".join(SEQUENCES)))
     assert result.code in (0, 1, 2)
     assert "Traceback" not in result.err
     assert not obeyed(result.out)

@@ -180,30 +180,6 @@ def test_live_arms_behind_an_encoder(run, folders):
     assert done.json["best"] == "tests.features.toy:dark"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["real"], "nothing to write: give --out FILE"),
-        (["real", "--out", "x.npy"], "real holds images: add --encoder"),
-        (["real", *TOY, "--out", "x.npy", "--mean", "a,b"], "`--mean` must be numbers"),
-        (["real", *TOY, "--out", "x.npy", "--batch", "0"], "`--batch` must be"),
-        (["real", *TOY, "--out", "x.npy", "--items", "songs"], "`--items` must be"),
-        (["real", "--encoder", "what", "--out", "x.npy"], "`--encoder` must be one of"),
-        (["gone", *TOY, "--out", "x.npy"], "gone: no such file or folder"),
-        (["real", *TOY, "--out", "x.csv"], "features are written as"),
-    ],
-)
-def test_bad_calls(run, folders, monkeypatch, arguments, message):
-    root, _ = folders
-    monkeypatch.chdir(root)
-    done = run("features", *arguments)
-    assert done.code == 2
-    assert message in done.err
-    assert done.err.count("\n") == 1
-    assert done.out == ""
-    assert sorted(path.name for path in root.iterdir()) == ["dark", "real", "same"]
-
-
 def test_an_encoder_that_ends_the_program_is_no_success(run, folders, tmp_path):
     """Its exit status 0 would say that the features are there."""
     root, _ = folders
@@ -223,8 +199,8 @@ def test_scores_need_an_encoder_for_folders(run, folders):
     done = run("score", root / "real", root / "dark")
     assert done.code == 2
     assert "real is a folder of images: add --encoder inception" in done.err
-    done = run("score", root / "real", root / "dark", "--weights", "x")
-    assert "`--weights` needs --encoder" in done.err
+    done = run("features", root / "real", "--out", "x.npy")
+    assert "real holds images: add --encoder" in done.err
 
 
 SLOW = """

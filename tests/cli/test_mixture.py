@@ -68,29 +68,12 @@ def test_rke_needs_no_reference(run, folder):
     assert given.json["score"]["value"] != alone.json["score"]["value"]  # another bandwidth
 
 
-@pytest.mark.slow
-def test_out_has_a_page_and_the_same_again(run, folder, tmp_path):
-    files = [folder / f"{name}.npy" for name in ("real", "left", "right")]
-    call = ("mixture", *files, "--out", tmp_path)
-    assert run(*call).code == 0
-    first = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert set(first) == {"results.json", "report.html"}
-    assert b"Is a mixture of models better?" in first["report.html"]
-    assert json.loads(first["results.json"])["complete"]
-    run(*call)
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == first
-
-
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
         (("real", "left"), "--metric kid takes a reference and at least two models; got 2 files."),
         (("left", "--metric", "rke"), "--metric rke takes at least two models; got 1 file."),
-        (("real", "left", "small"), "small.npy` has 12 rows; 5 folds take at least 20"),
         (("real", "left", "right", "--metric", "is"), "`--metric` must be one of fd, kid"),
-        (("real", "left", "right", "--folds", "2"), "`--folds` must be a whole number of at"),
-        (("real", "left", "right", "--level", "1.5"), "`--level` must be a real number in (0, 1)"),
-        (("real", "left", "right", "--bandwidth", "2"), "`--bandwidth` is for --metric"),
     ],
 )
 def test_refusals_are_one_line(run, folder, arguments, text):

@@ -22,9 +22,3 @@ def test_metrics_in_any_case(run, zoo):
     ]
     assert rows[0] == rows[1] == rows[2]
     assert gb.estimators.metric_spec("KID").name == "kid"
-
-
-def test_the_names_that_everybody_uses():
-    assert gb.fid is gb.frechet_distance
-    assert gb.kid is gb.kernel_inception_distance
-    assert gb.files.read_features

@@ -132,7 +132,9 @@ COMMANDS = (
 
 
 def test_help_fits_a_terminal_of_80_columns(run, monkeypatch):
+    """No command is shortened in the list of them."""
     monkeypatch.setenv("COLUMNS", "80")
+    assert "..." not in run("--help").out.partition("Commands:")[2].partition("Examples:")[0]
     lines = [line for name in COMMANDS for line in run(name, "--help").out.splitlines()]
     assert [line for line in lines if len(line) > 80] == []
     assert len(lines) > 500

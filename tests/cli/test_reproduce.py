@@ -51,20 +51,3 @@ def test_statistics_as_the_reference(run, files):
     own = call(run, files, *options, "--published-reference-n", 900, reference="uncounted.npz")
     assert own.code == 2
     assert "uncounted.npz" in own.err
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        (["--n", "1"], "--n"),
-        (["--n", "9", "--published", "nan"], "--published"),
-        (["--n", "9", "--published-reference-n", "1"], "--published-reference-n"),
-        (["--n", "9", "--training-sd", "-1"], "--training-sd"),
-        ([], "--n"),
-    ],
-)
-def test_bad_calls(run, files, options, named):
-    done = call(run, files, *options)
-    assert done.code == 2
-    assert named in done.err
-    assert done.err.count("\n") == 1

@@ -67,12 +67,6 @@ def test_reference_statistics(run, zoo):
     assert exact.json["rows"][0]["stderr"] == row["stderr"]
 
 
-def test_generated_statistics(run, zoo):
-    row = run("score", zoo / "real.npy", zoo / "counted.npz", "--json").json["rows"][0]
-    assert row["model"] == "counted"
-    assert row["n"] == 900
-
-
 @pytest.mark.parametrize("metric", ["is", "rke"])
 def test_without_a_reference_all_files_are_models(run, zoo, metric):
     names = ["p_bad", "p_good"] if metric == "is" else ["bad", "good"]
@@ -279,16 +273,6 @@ def test_one_model_has_no_group(run, zoo):
     assert "Group" in run("score", zoo / "real.npy", zoo / "good.npy", zoo / "bad.npy").out
 
 
-def test_out_repeats_byte_for_byte(run, zoo, tmp_path):
-    command = ["score", zoo / "real.npy", zoo / "good.npy", zoo / "bad.npy", "--out", tmp_path]
-    assert run(*command).code == 0
-    first = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert first.keys() == {"results.json", "report.html"}
-    result = run(*command, "--json")
-    assert result.out.encode() == first["results.json"]
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == first
-
-
 def test_convergence_is_on_the_page_and_in_the_json_if_asked_for(run, zoo, tmp_path):
     """Numbers are the library's; a model without rows is left out, with a note."""
     files = [zoo / name for name in ("real.npy", "good.npy", "bad.npy", "counted.npz")]
@@ -314,18 +298,11 @@ def test_convergence_is_on_the_page_and_in_the_json_if_asked_for(run, zoo, tmp_p
     assert page.count("<title>good, n = 62") == 2
 
 
-# "mean" takes one value a sample: tests/estimators/test_mean.py has its surfaces.
 @pytest.mark.parametrize(
     "metric",
-    [
-        pytest.param(m, marks=pytest.mark.nightly if m == "mind" else ())
-        for m in gb.estimators.metric_names()
-        if m != "mean"
-    ],
+    ["is", "vendi", "precision"],  # without a reference, by another order of files, of four scores
 )
-def test_convergence_of_every_metric(run, zoo, metric):
-    if metric == "mind":
-        pytest.importorskip("torch")
+def test_convergence_of_other_metrics(run, zoo, metric):
     stem = "p_" if metric == "is" else ""
     files = [zoo / f"{stem}good.npy", "--reference", zoo / f"{stem}real.npy"]
     document = run("score", *files, "--metric", metric, "--convergence", "--json").json
@@ -334,12 +311,6 @@ def test_convergence_of_every_metric(run, zoo, metric):
         -len(points) :
     ]
     assert points[-1]["value"] == document["rows"][0]["value"]
-
-
-def test_convergence_that_nobody_would_see_is_refused(run, zoo):
-    result = run("score", zoo / "real.npy", zoo / "good.npy", "--convergence")
-    assert (result.code, result.out) == (2, "")
-    assert "`--convergence`" in result.err
 
 
 def test_what_is_finished_is_kept(run, zoo, tmp_path):

@@ -65,26 +65,12 @@ def test_every_option_changes_something(run, zoo, option, value):
     assert run(*command, "--json").json != run(*command, option, value, "--json").json
 
 
-def test_out_repeats_byte_for_byte(run, zoo, tmp_path):
-    command = [
-        "select", "--reference", zoo / "real.npy", zoo / "good.npy", zoo / "bad.npy",
-        "--out", tmp_path,
-    ]  # fmt: skip
-    run(*command)
-    first = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert first.keys() == {"results.json", "report.html"}
-    run(*command)
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == first
-
-
-@pytest.mark.parametrize("metric", ["kid", "vendi", "rke"])
-def test_other_metrics_select(run, zoo, metric):
+def test_another_metric_selects(run, zoo):
     command = ["select", "--reference", zoo / "real.npy", zoo / "good.npy", zoo / "bad.npy"]
-    done = run(*command, "--metric", metric, "--batch", "50", "--json")
-    assert done.json["metric"] == metric
+    done = run(*command, "--metric", "kid", "--batch", "50", "--json")
+    assert done.json["metric"] == "kid"
     assert set(done.json["samples"]) == {"good", "bad"}
-    if metric == "kid":
-        assert done.json["best"] == "good"
+    assert done.json["best"] == "good"
 
 
 def test_tolerance(run, zoo):
@@ -228,9 +214,6 @@ def test_first_look(run, zoo):
     call = ("select", "--reference", zoo / "real.npy", zoo / "good.npy", zoo / "bad.npy")
     later = run(*call, "--first-look", 150, "--json").json
     assert set(later["samples"].values()) == {150}
-    refused = run(*call, "--first-look", 1)
-    assert (refused.code, refused.err.count("\n")) == (2, 1)
-    assert "`--first-look`" in refused.err
 
 
 def test_options_of_a_policy(run, zoo):
@@ -404,13 +387,6 @@ def test_a_mixture_that_is_not_certified_and_what_does_not_apply(run, halves):
     open_ = run(*call, "--tolerance", 0.001)
     assert open_.code == 1
     assert "not certified, stopped: exhausted" in open_.out
-    for options, words in [
-        ((), "`--tolerance` must be above 0"),
-        (("--tolerance", 1, "--top", 2), "`--top` does not apply to target 'mixture'"),
-        (("--tolerance", 1, "--policy", "greedy"), "`--policy` must be one of 'lucb', 'uniform'"),
-        (("--tolerance", 1, "--metric", "vendi"), "`--metric` must be one of fd"),
-    ]:
-        refused = run(*call, *options)
-        assert refused.code == 2
-        assert words in refused.err
-        assert refused.err.count("\n") == 1
+    refused = run(*call, "--tolerance", 1, "--top", 2)
+    assert refused.code == 2
+    assert "`--top` does not apply to target 'mixture'" in refused.err

@@ -89,12 +89,3 @@ def test_no_line_is_wider_than_the_terminal_or_broken_in_a_word(folder, command)
         assert max(map(len, shown.splitlines())) <= width
         sentences = shown.rpartition("Assumptions")[2]
         assert {word for word in sentences.split() if word.strip("─") not in words | {""}} == set()
-
-
-@pytest.mark.parametrize("command", ["", *sorted({words[0] for words in COMMANDS.values()})])
-def test_help_is_whole_at_80_columns(run, monkeypatch, command):
-    monkeypatch.setenv("COLUMNS", "80")
-    shown = run(*command.split(), "--help").out
-    assert "..." not in shown.partition("Commands:")[2].partition("Examples:")[0]
-    before = shown.partition("Examples:")[0]  # a command to copy stays on one line
-    assert max(map(len, before.splitlines())) <= 80

@@ -79,18 +79,6 @@ def test_every_file_is_a_checkpoint_where_there_is_no_reference(run, folder):
     assert [look["state"] for look in document["looks"]] == ["first", "improved"]
 
 
-@pytest.mark.slow
-def test_out_has_a_page_and_the_same_again(run, folder, tmp_path):
-    call = ("track", folder / "real.npy", *checkpoints(folder), "--looks", 30, "--out", tmp_path)
-    assert run(*call).code == 0
-    first = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert set(first) == {"results.json", "report.html"}
-    assert b"Is training still improving?" in first["report.html"]
-    assert json.loads(first["results.json"])["planned"] == 30
-    run(*call)
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == first
-
-
 @pytest.mark.parametrize(
     ("names", "steps"),
     [
@@ -142,11 +130,7 @@ def test_a_pattern_is_no_row_of_checkpoints(tmp_path):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--looks", "2"], "`--looks` was planned as 2"),
-        (["--patience", "0"], "`--patience` must be"),
         (["--min-delta", "-1"], "`--min-delta` must be"),
-        (["--level", "1"], "`--level` must be"),
-        (["--kernel", "rbf"], "is for --metric"),
     ],
 )
 def test_bad_options_are_one_line(run, folder, more, message):
@@ -154,16 +138,3 @@ def test_bad_options_are_one_line(run, folder, more, message):
     assert (result.code, result.out) == (2, "")
     assert message in result.err
     assert result.err.count("\n") == 1
-
-
-def test_one_file_is_not_enough(run, folder):
-    result = run("track", folder / "real.npy")
-    assert result.code == 2
-    assert "at least one model" in result.err
-
-
-def test_a_bad_file_is_named(run, folder, tmp_path):
-    np.save(tmp_path / "step-7.npy", np.ones((20, 3)))
-    result = run("track", folder / "real.npy", tmp_path / "step-7.npy")
-    assert result.code == 2
-    assert "step-7.npy" in result.err
