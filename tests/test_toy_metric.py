@@ -92,7 +92,7 @@ def test_in_compare():
     assert ranking.differences[0].stderr < np.hypot(*alone)
 
 
-@pytest.mark.parametrize("policy", ["lucb", "elimination", "uniform", "greedy", "debiased-ucb"])
+@pytest.mark.parametrize("policy", ["lucb", "debiased-ucb"])
 def test_in_selection(policy):
     arms = {
         name: gb.simulate.GaussianArm(np.full(3, mean), np.eye(3))

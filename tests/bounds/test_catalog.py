@@ -6,8 +6,6 @@ import dataclasses
 import math
 import pickle
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from fractions import Fraction
 from math import log, sqrt
@@ -593,12 +591,11 @@ def test_read_only_and_portable():
         bound.constants["factor"] = 2.0
 
 
-@pytest.mark.parametrize("name", catalog())
-def test_travels_to_other_processes(name):
-    bound = catalog()[name]
-    again = pickle.loads(pickle.dumps(bound))  # noqa: S301 - our own bytes
-    assert again.constants == bound.constants
-    assert [a.text for a in again.assumptions] == [a.text for a in bound.assumptions]
+def test_all_travel_to_other_processes():
+    for bound in catalog().values():
+        again = pickle.loads(pickle.dumps(bound))  # noqa: S301 - our own bytes
+        assert again.constants == bound.constants
+        assert [a.text for a in again.assumptions] == [a.text for a in bound.assumptions]
 
 
 def test_describes_itself():
@@ -733,34 +730,6 @@ def test_unknown_form_is_refused():
         dataclasses.replace(catalog()["o24.hoeffding"], form="other")
 
 
-@pytest.mark.parametrize("scale", [1e-3, 10.0])
-def test_dimension(scale):
-    """Features scaled by s: widths on μ scale by s, on Σ and FD by s². O24's σ²‖Σ‖ does not."""
-    powers = {
-        "trace": 2, "trace_square": 4, "operator": 2, "max_variance": 2, "absolute_sum": 2,
-        "mean_error_norm": 1, "mean_gap": 1, "sample_mean_gap": 1, "mean_deviation": 1,
-        "covariance_error": 2, "reference_root_trace": 1, "radius": 1, "eigenvalues": 2,
-        "covariance": 2, "reference_cov": 2, "reference_operator": 2, "reference_trace": 2,
-        "sample_trace_root": 2, "trace_root": 2, "product_trace": 4,
-    }  # fmt: skip
-    scaled = {name: value * scale ** powers.get(name, 0) for name, value in Q.items()}
-    wrong = set()
-    for name, bound in catalog().items():
-        power = {"mean-norm": 1}.get(bound.quantity.name, 2)
-        if bound.setting.startswith(("gaussian-norms", "gaussian-matrices", "frechet")):
-            ratio = bound.width(n=N, delta=DELTA, **scaled) / bound.width(n=N, delta=DELTA, **Q)
-            if not np.isclose(ratio, scale**power, rtol=1e-10, atol=0.0):
-                wrong.add(name)
-    assert wrong == {
-        "o24.covariance-effective-rank",
-        "o24.covariance-sub-gaussian",
-        "o24.covariance",
-        "o24.fd-bonus",
-        "m25.fd-naive-bonus",  # replaces the norms by constants
-        "o24.fd-bonus-plug-in",  # a gap of 0.5 and √(log(1/δ)/n) have no unit
-    }
-
-
 def test_clip_moves_towards_the_point_and_stops_there():
     p = np.array([0.1, 0.9, 0.3, 1 / math.e])
     moved = clip(p, np.array([0.2, 0.2, 0.2, 0.2]))
@@ -771,13 +740,3 @@ def test_entropy_sum_and_truncation():
     assert float(entropy_sum(np.array([0.5, 0.5, 0.0]))) == pytest.approx(log(2))
     kept = truncate(np.array([[0.5, 0.3, 0.2]]), np.array([2]))
     assert kept == pytest.approx(np.array([[0.6, 0.4, 0.0]]))
-
-
-def test_import_is_quick():
-    """The heavy libraries are left alone until something needs them."""
-    code = (
-        "import sys, genbounds.bounds, genbounds.simulate; genbounds.bounds.catalog();"
-        "print([m for m in ('scipy.stats', 'statsmodels', 'joblib', 'sympy') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

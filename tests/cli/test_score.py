@@ -394,6 +394,13 @@ def test_diversity_needs_no_reference_and_one_bandwidth(run, zoo):
     )
 
 
+def test_a_kernel_has_the_bandwidth_that_is_given(run, zoo):
+    call = ("score", zoo / "real.npy", zoo / "good.npy", "--metric", "kad", "--bandwidth", "2.5")
+    good, real = (np.load(zoo / f"{name}.npy") for name in ("good", "real"))
+    expected = gb.kernel_distance(good, real, kernel="kad", bandwidth=2.5).value
+    assert run(*call, "--json").json["rows"][0]["value"] == expected
+
+
 def test_vendi_of_few_rows(run, zoo, tmp_path):
     """No more rows than eigenvalues are usually kept: fewer are, and the details say how many."""
     few = np.load(zoo / "good.npy")[:60]

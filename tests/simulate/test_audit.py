@@ -5,12 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import os
 import re
-import signal
-import sqlite3
-import subprocess
-import sys
 import time
 from math import erfc, log, sqrt
 
@@ -472,29 +467,6 @@ def test_resumes_where_it_stopped(tmp_path):
     again = audit(SOME, replications=100, out=tmp_path, progress=lambda *a: seen.append(a))
     assert len(seen) == total
     assert again.to_dict() == alone.to_dict()
-
-
-@pytest.mark.slow
-def test_survives_a_kill(tmp_path):
-    """A real process killed in the middle loses nothing that it had kept."""
-    code = (
-        "from genbounds.simulate import audit\n"
-        f"audit({SOME!r}, replications=500, out={str(tmp_path)!r}, "
-        "progress=lambda *a: print(*a, flush=True))"
-    )
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
-        for _ in range(12):
-            process.stdout.readline()
-        os.kill(process.pid, signal.SIGKILL)
-        assert process.wait(timeout=30) == -signal.SIGKILL
-    kept = sqlite3.connect(tmp_path / STORE)
-    before = kept.execute("SELECT count(*) FROM work").fetchone()[0]
-    kept.close()
-    assert before >= 12
-    done = []
-    resumed = audit(SOME[:2], replications=500, out=tmp_path, progress=lambda *a: done.append(a))
-    assert resumed.to_dict() == audit(SOME[:2], replications=500).to_dict()
-    assert len(done) + 12 <= done[-1][1]
 
 
 def test_another_configuration_is_refused(tmp_path):

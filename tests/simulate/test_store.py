@@ -186,23 +186,3 @@ def test_a_store_of_another_version_is_refused(tmp_path, monkeypatch):
         InputError, match=r'another configuration \(genbounds "0\.[^"]+" there, "9\.9" asked\)'
     ):
         audit(["m25.visit-sum-log"], replications=10, out=tmp_path)
-
-
-def test_a_store_of_other_threads_is_refused(tmp_path):
-    audit(["m25.visit-sum-log"], replications=10, out=tmp_path)
-    with pytest.raises(InputError, match="threads 1 there, 2 asked"):
-        audit(["m25.visit-sum-log"], replications=10, out=tmp_path, threads=2)
-
-
-def test_a_store_of_something_else_is_left_alone(tmp_path):
-    """A file of another program that happens to have the name."""
-    import sqlite3
-
-    connection = sqlite3.connect(tmp_path / STORE)
-    connection.execute("CREATE TABLE holiday (photo TEXT)")
-    connection.commit()
-    connection.close()
-    before = (tmp_path / STORE).read_bytes()
-    with pytest.raises(InputError, match="is not a store of results"):
-        audit(["m25.visit-sum-log"], replications=10, out=tmp_path)
-    assert (tmp_path / STORE).read_bytes() == before

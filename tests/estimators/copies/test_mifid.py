@@ -189,16 +189,6 @@ def test_it_is_a_metric_for_every_decision():
     assert gb.plan(FAKE, REAL, half_width=40.0, metric="mifid").n is not None
 
 
-def test_selection_takes_it():
-    def arm(shift):
-        return lambda n, rng: MEAN + shift + rng.normal(size=(n, 4))
-
-    found = gb.select.run(
-        {"near": arm(0.1), "far": arm(1.5)}, REAL, metric="mifid", seed=1, budget=4000
-    )
-    assert (found.best, found.certified) == ("near", True)
-
-
 def test_no_cosine_distance_is_unreliable():
     """With one feature of one sign all directions are the same: a distance over rounding."""
     rng = np.random.default_rng(1)
