@@ -6,7 +6,7 @@ import copy
 import logging
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,9 @@ SYMMETRY_RTOL = 1e-6
 
 LEAST_KEPT = 64
 """Rows kept beside moments: of fewer, fourth moments are mere noise."""
+
+NEAR_ROWS = 64
+"""Rows at equal distances whose mean is near that of all, also where rows come in order."""
 
 LEAST_LEFT = 0.05
 """Share of every sum of squares that must be left where some rows are taken off a sum over all."""
@@ -277,7 +280,7 @@ class Moments:
             part = np.array(rows[choose_rows(len(rows), limit, before)])
             self._kept = self._kept.joined(KeptRows.of_part(part, len(rows), limit, seed=before))
         for _, block in row_blocks(rows):
-            self.absorb_block(block)
+            self._absorb_block(block)
         self._origin = together(self._origin, origin_of(batch))
         return self
 
@@ -342,27 +345,14 @@ class Moments:
             self._scatter = (self._cov * (self._n - 1)).T
         return self._scatter
 
-    def absorb_block(self, block: NDArray[Any]) -> None:
-        """Absorb a checked float64 or float32 block of whole rows, which is overwritten.
-
-        The products of a float32 block are rounded to it, its mean and the sum of blocks are not.
-        """
-        n = block.shape[0]
-        mean: Float = block.mean(axis=0, dtype=np.float64)
-        if block.dtype == np.float32:
-            shift = mean.astype(np.float32)
-            block -= shift
-            scatter = self._scatter_matrix()
-            scatter += scipy.linalg.blas.ssyrk(1.0, block.T, lower=1)
-            self._scatter = scipy.linalg.blas.dsyr(
-                -n, mean - shift, lower=1, a=scatter, overwrite_a=1
-            )
-        else:
-            block -= mean
-            self._scatter = scipy.linalg.blas.dsyrk(
-                1.0, block.T, beta=1.0, c=self._scatter_matrix(), lower=1, overwrite_c=1
-            )
-        self._combine(n, mean)
+    def _absorb_block(self, block: Float) -> None:
+        """Absorb a checked block of whole rows, which is overwritten."""
+        mean: Float = block.mean(axis=0)
+        block -= mean
+        self._scatter = scipy.linalg.blas.dsyrk(
+            1.0, block.T, beta=1.0, c=self._scatter_matrix(), lower=1, overwrite_c=1
+        )
+        self._combine(block.shape[0], mean)
 
     def _combine(self, n: int, mean: Float) -> None:
         """Chan's update, after the scatter of `n` rows about their own `mean` was added."""
@@ -378,25 +368,74 @@ class Moments:
         self._cov = None
 
 
-def without(whole: Moments, part: Moments) -> Moments | None:
-    """Moments of the rows of `whole` that are not in `part`, a part of them.
+@dataclass(frozen=True, slots=True)
+class RowMoments:
+    """Mean, covariance and number of rows that are at hand; of a design in their own mean squares.
 
-    None where these make up most of a variance: the difference of two sums would be rounding.
+    Attributes
+    ----------
+    mean : ndarray of shape (d,)
+    cov : ndarray of shape (d, d)
+        With divisor n - 1; of weighted rows that of the distribution that they are.
+    n : int
     """
-    assert whole._n is not None
-    assert part._n is not None
-    left = whole._n - part._n
-    gap = whole._mean - part._mean
-    rest = whole._copy()
-    scatter = rest._scatter_matrix()
-    before = np.diagonal(scatter).copy()
-    scatter -= part._scatter_matrix()
-    rest._scatter = scipy.linalg.blas.dsyr(
-        -part._n * (whole._n / left), gap, lower=1, a=scatter, overwrite_a=1
-    )
-    rest._mean = whole._mean + gap * (part._n / left)
-    rest._n = left
-    return rest if (np.diagonal(rest._scatter) >= LEAST_LEFT * before).all() else None
+
+    mean: Float
+    cov: Float
+    n: int
+
+    def joined(self, other: RowMoments, *, sign: int = 1) -> RowMoments:
+        """Moments of these and other rows together; `sign` -1: without those, a part of these."""
+        n = self.n + sign * other.n
+        gap = other.mean - self.mean
+        scatter = (self.n - 1) * self.cov + sign * (other.n - 1) * other.cov
+        scatter += np.outer(sign * self.n * (other.n / n) * gap, gap)
+        return RowMoments(self.mean + sign * (other.n / n) * gap, scatter / (n - 1), n)
+
+    def without(self, part: RowMoments) -> RowMoments | None:
+        """Moments of the rows that are not in a `part` of them.
+
+        None where these make up most of a variance: the difference of two sums would be rounding.
+        """
+        rest = self.joined(part, sign=-1)
+        left = np.diagonal(rest.cov) * (rest.n - 1)
+        return rest if (left >= LEAST_LEFT * (self.n - 1) * np.diagonal(self.cov)).all() else None
+
+
+def row_moments(
+    rows: NDArray[Any],
+    index: NDArray[np.intp] | None = None,
+    *,
+    weights: Float | None = None,
+    dtype: type[np.floating[Any]] = np.float64,
+) -> RowMoments:
+    """Mean and covariance of rows, or of those in `index`, in one pass; `weights`: of each of them.
+
+    About a row that is near the mean: what is taken off in the end is small. Products of blocks in
+    single precision are rounded to it, means and sums of blocks are not.
+    """
+    near = spread_rows(rows, NEAR_ROWS) if index is None else rows[spread_rows(index, NEAR_ROWS)]
+    first = near[0].astype(np.float64)  # equal rows give 0, not rounding
+    origin = (first + (near - first).mean(axis=0)).astype(dtype)
+    n, blas = len(rows) if index is None else index.size, scipy.linalg.blas
+    sums, scatter = np.zeros(origin.size), np.zeros((origin.size, origin.size), order="F")
+    for positions, block in row_blocks(rows, index, dtype=dtype):
+        w = np.ones(len(block)) if weights is None else weights[positions]
+        if dtype is np.float32:  # before their difference is rounded
+            sums += w @ block - w.sum() * origin
+        block -= origin
+        if dtype is np.float64:
+            sums += w @ block
+        if weights is not None:
+            block *= np.sqrt(w)[:, None]
+        if dtype is np.float32:
+            scatter += blas.ssyrk(1.0, block.T, lower=1)
+        else:
+            scatter = blas.dsyrk(1.0, block.T, beta=1.0, c=scatter, lower=1, overwrite_c=1)
+    total, divisor = (float(n), max(n - 1.0, 1.0)) if weights is None else (1.0, 1.0)
+    gap = sums / total
+    scatter = blas.dsyr(-total, gap, lower=1, a=scatter, overwrite_a=1)
+    return RowMoments(origin + gap, mirror_lower(scatter / divisor).T, n)
 
 
 def _of_rows(
@@ -407,7 +446,7 @@ def _of_rows(
     moments = Moments.empty(rows.shape[1])
     for positions, block in row_blocks(rows):
         check_finite("x", block, first_row=first + int(positions[0]))
-        moments.absorb_block(block)
+        moments._absorb_block(block)
     if chosen is None:
         return moments, None
     own = chosen[(chosen >= first) & (chosen < first + len(rows))] - first

@@ -21,9 +21,8 @@ from genbounds.core.checks import Checked, check_rows
 from genbounds.core.difference import EstimateDifference, difference
 from genbounds.core.estimate import Estimate, mean_variance, welch_degrees_of_freedom
 from genbounds.core.linalg import EPS
-from genbounds.core.moments import Moments
+from genbounds.core.moments import Moments, row_moments
 from genbounds.estimators.frechet._distance import FrechetReference
-from genbounds.estimators.frechet._sample import weighted_moments
 from genbounds.estimators.kernels import FoldedSample, folded, inspected_models, warnings_of
 from genbounds.mixtures._judged import Judged
 from genbounds.samples import Sample
@@ -154,7 +153,8 @@ class _Half:
         rows = [np.flatnonzero(sample.fold == half) for sample in samples]
         self.parts = [_Part.of(*pair) for pair in zip(samples, rows, strict=True)]
         self._named = samples[-1].design.labels is not None
-        *models, real = (weighted_moments(part.rows, part.weights) for part in self.parts)
+        found = (row_moments(part.rows, weights=part.weights) for part in self.parts)
+        *models, real = (Moments(one.mean, one.cov, one.n) for one in found)
         self.distance = MixtureDistance(models, real)
 
     @property

@@ -77,8 +77,7 @@ def _other_removed(
     if other.rows is None:
         rest = FrechetPair(few, other).error_of(1)
         return fit.value - rest.bias, rest
-    divided = other.divided(GROUPS)
-    without = np.array([_fit(few, divided.without(k), spectrum).value for k in range(GROUPS)])
+    without = np.array([_fit(few, rest, spectrum).value for rest in other.without_groups(GROUPS)])
     return GROUPS * fit.value - (GROUPS - 1) * float(without.mean()), SampleError(
         variance=(GROUPS - 1) ** 2 / GROUPS * float(np.var(without, ddof=1)),
         degrees_of_freedom=GROUPS - 1.0,
@@ -150,7 +149,7 @@ def _fit(few: FrechetSample, other: FrechetSample, spectrum: Float | None = None
     if few.rows is None:
         return fit_from_moments(
             gap=gap,
-            cov=few.moments.cov,
+            cov=few.cov,
             lower=other.factor,
             n=few.n,
             reference_trace=other.trace,

@@ -141,7 +141,7 @@ def _halves(
         if not is_small:
             parts.append((sample, sample))
         elif design is None or (design.independent and not joint):
-            parts.append(sample.divided(2).parts)
+            parts.append(sample.halves())
         else:
             half = design.halves(np.random.default_rng(PAIRING_SEED), named)
             if half is None:

@@ -208,7 +208,8 @@ class FrechetReference:
     @property
     def moments(self) -> Moments:
         """Mean and covariance of the reference."""
-        return self._side.moments
+        side = self._side
+        return side.moments or Moments(side.mean, side.cov, side.n)
 
     @property
     def factor(self) -> Float:
@@ -318,7 +319,7 @@ def _moved(origin: Float, side: FrechetSample) -> FrechetSample:
 
 def _divided_by(unit: float, side: FrechetSample) -> FrechetSample:
     """Return the same sample in other units: what is known of its rows stays known."""
-    if side.rows is None:
+    if side.moments is not None:
         return FrechetSample(side.name, side.moments.divided_by(unit))
     rows = np.asarray(side.rows, dtype=np.float64) / unit
     return sample_of_rows(side.name, rows, side.design, side.seen)

@@ -130,7 +130,7 @@ class FrechetPair:
             projected = fake.factor.T @ lower
             product = projected @ projected.T
         else:
-            product = congruence(fake.moments.cov, lower)
+            product = congruence(fake.cov, lower)
         roots, accurate = gram_roots(product, rank=self.rank)
         return roots if accurate else singular_values(fake.factor.T @ lower)
 
@@ -138,7 +138,7 @@ class FrechetPair:
     def spectrum(self) -> tuple[Float, Float]:
         """Eigenvalues, ascending, and eigenvectors of Lᵀ Σ L."""
         values, vectors = scipy.linalg.eigh(
-            congruence(self.fake.moments.cov, self.real.factor),
+            congruence(self.fake.cov, self.real.factor),
             driver="evd",
             check_finite=False,
             overwrite_a=True,
@@ -164,7 +164,7 @@ class FrechetPair:
             return roots, fake_projection, blas.dtrsm(1.0, lower, vectors, lower=1, trans_a=1)
         vectors = vectors / roots
         fake_projection = lower @ vectors
-        return roots, fake_projection, self.fake.moments.cov @ fake_projection / roots
+        return roots, fake_projection, self.fake.cov @ fake_projection / roots
 
     # Bias and error -------------------------------------------------------------------------------
 
@@ -177,7 +177,7 @@ class FrechetPair:
         if self.fake.n is None or self.real.n is None:
             return PairError((one, two), bias)
         if self.fake.some_rows is None or self.real.some_rows is None:
-            product = float((self.fake.moments.cov * self.real.moments.cov).sum())
+            product = float((self.fake.cov * self.real.cov).sum())
             square = gaussian_mixed_square(self.directions[0], product)
             share = 2.0 * square / (self.fake.n * self.real.n)
         else:
@@ -282,7 +282,7 @@ class FrechetPair:
         roots, *projections = self.directions
         return moments_error(
             gap=-self.gap if k else self.gap,
-            cov=side.moments.cov,
+            cov=side.cov,
             projection=projections[k],
             roots=roots,
             n=side.n,
@@ -305,7 +305,7 @@ class FrechetPair:
         chosen = rng.choice(lender.n, min(lender.n, LENT_ROWS), replace=False)
         w = lender.rows_at(chosen) @ projections[1 - k]
         # P Pᵀ cov P Pᵀ is the covariance that the directions can have.
-        return w @ (side.moments.cov @ projections[k]).T, w
+        return w @ (side.cov @ projections[k]).T, w
 
     def gaussian_bias(self, roots: Float) -> float:
         """Second-order bias for Gaussian rows with these singular values, of both samples."""
@@ -388,10 +388,8 @@ def make_estimate(
         details=details,
     )
     found = found.warned(*heavy_tails(found))
-    real = samples[1]
-    return (
-        _unknown_size(found, samples) if real.n is None and not real.moments.size_known else found
-    )
+    known = samples[1].moments
+    return found if known is None or known.size_known else _unknown_size(found, samples)
 
 
 def _of_samples(
@@ -414,8 +412,8 @@ def _of_samples(
             lent = lends(samples[1 - k], min(one.directions for one in samples))
             source = f"of the {SIDES[1 - k]} samples" if lent else "of a Gaussian distribution"
             borrowed.append(warn_of("fourth-moments", name=name, source=source))
-    fake = samples[0]
-    if fake.n is None and not fake.moments.size_known:
+    known = samples[0].moments
+    if known is not None and not known.size_known:
         small.append(warn_of("generated-size-unknown"))
     if all(sample.n is None for sample in samples):
         assumed = ["both moments are taken as exactly known: no sampling error"]

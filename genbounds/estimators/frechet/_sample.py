@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property, reduce
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from genbounds.core.checks import Checked, check_sample
 from genbounds.core.design import Design, Index
 from genbounds.core.linalg import factor
-from genbounds.core.moments import Moments, is_narrow, random_groups, row_blocks, without
+from genbounds.core.moments import Moments, RowMoments, is_narrow, random_groups, row_moments
 from genbounds.validation import Float
 
 PAIRING_SEED = 20_190_110
@@ -54,7 +55,7 @@ class FrechetSample:
     ----------
     name : str
         Of the argument, for refusals.
-    moments : Moments or None
+    moments : Moments, RowMoments or None
         With divisor n - 1; of a `design` of dependent or weighted rows, their own mean squares.
         None: few rows, whose covariance is formed only where it is used.
     rows : ndarray of shape (k, d), optional
@@ -63,8 +64,8 @@ class FrechetSample:
         The rows that count; by default all.
     design : Design, optional
         Of the rows that count; None: independent rows without names.
-    parts : tuple of FrechetSample
-        Random parts of it, if it was divided.
+    halves : tuple of RowMoments
+        Of its random halves, where they will be wanted.
     precision : type
         Of the sums of products.
     seen : Checked, optional
@@ -77,6 +78,8 @@ class FrechetSample:
         None: exact moments.
     trace : float
         Tr Σ.
+    moments : Moments or None
+        Where they are what was given.
     some_rows : ndarray or None
         All rows, or the random part that was kept beside moments; None if there are none.
     independent : bool
@@ -94,28 +97,27 @@ class FrechetSample:
     def __init__(
         self,
         name: str,
-        moments: Moments | None,
+        moments: Moments | RowMoments | None,
         *,
         rows: NDArray[Any] | None = None,
         index: Index | None = None,
         design: Design | None = None,
-        parts: tuple[FrechetSample, ...] = (),
+        halves: Sequence[RowMoments] = (),
         precision: Precision = np.float64,
         seen: Checked | None = None,
     ) -> None:
         self.name, self.rows, self.index, self.design = name, rows, index, design
-        self.parts, self.precision, self.seen = parts, precision, seen
+        self.half_moments, self.precision, self.seen = halves, precision, seen
+        self.moments = moments if isinstance(moments, Moments) else None
+        self.some_rows = rows if self.moments is None else self.moments.rows
         with np.errstate(over="ignore", invalid="ignore"):
             if moments is None:
                 assert rows is not None
                 self.mean, self.n = rows.mean(axis=0, dtype=np.float64), len(rows)
                 self.trace = float(np.vdot(self.centred, self.centred)) / (self.n - 1)
-                self.some_rows = rows
             else:
-                self.moments = moments
-                self.mean, self.n = moments.mean, moments.n
-                self.trace = float(np.trace(moments.cov))
-                self.some_rows = moments.rows if rows is None else rows
+                self.mean, self.n, self.cov = moments.mean, moments.n, moments.cov
+                self.trace = float(np.trace(self.cov))
         self.independent = design is None or design.independent
         self.effective = math.inf if self.n is None else float(self.n)
         self.free_units = math.inf
@@ -123,9 +125,10 @@ class FrechetSample:
             self.effective, self.free_units = design.effective, design.free_units
 
     @cached_property
-    def moments(self) -> Moments:
-        """Mean and covariance."""
-        return Moments.from_features(self.rows)
+    def cov(self) -> Float:
+        """Covariance, shape (d, d)."""
+        assert self.rows is not None
+        return row_moments(self.rows).cov
 
     @cached_property
     def factor(self) -> Float:
@@ -134,19 +137,19 @@ class FrechetSample:
             if self.design is not None and not self.independent:
                 return self.centred.T * np.sqrt(self.design.weights)
             return self.centred.T / math.sqrt(self.n - 1)
-        return factor(self.moments.cov, self.triangle, name=self.name)
+        return factor(self.cov, self.triangle, name=self.name)
 
     @cached_property
     def triangle(self) -> Float | None:
         """Cholesky's factor of the covariance, if it has one."""
         # The transpose, the same matrix in Fortran's order, is copied without being turned.
-        lower, failed = scipy.linalg.lapack.dpotrf(self.moments.cov.T, lower=1)
+        lower, failed = scipy.linalg.lapack.dpotrf(self.cov.T, lower=1)
         return None if failed else lower
 
     @cached_property
     def spectrum(self) -> Float:
         """Eigenvalues of the covariance, largest first: as many as `factor` has columns."""
-        values: Float = scipy.linalg.eigvalsh(self.moments.cov, check_finite=False)
+        values: Float = scipy.linalg.eigvalsh(self.cov, check_finite=False)
         return values[::-1][: self.factor.shape[1]]
 
     @cached_property
@@ -175,96 +178,71 @@ class FrechetSample:
         return sample_of_rows(self.name, self.rows, None, self.seen)
 
     def some(self, index: Index) -> FrechetSample:
-        """Return some of the rows as an independent sample; `index` is in increasing order."""
-        moments = moments_of(self, index)
-        return FrechetSample(self.name, moments, rows=self.rows, index=index)
+        """Return some of the rows as an independent sample; `index` is in increasing order.
 
-    def without(self, k: int) -> FrechetSample:
-        """Every part but part `k`."""
-        others = [part for i, part in enumerate(self.parts) if i != k]
-        moments = others[0].moments
-        for part in others[1:]:
-            moments = moments.merge(part.moments)
-        index = np.sort(np.concatenate([part.index for part in others if part.index is not None]))
-        return FrechetSample(
-            self.name, moments, rows=self.rows, index=index, precision=self.precision
-        )
-
-    def divided(self, count: int) -> FrechetSample:
-        """Divide the same sample at random into `count` equal groups of rows."""
+        Most of the rows are all of them without the few others.
+        """
         assert self.rows is not None
-        assert self.index is None
-        if len(self.parts) == count:
-            return self
-        whole, parts = _grouped(self.name, self.rows, count, self.precision)
-        return FrechetSample(
-            self.name, whole, rows=self.rows, parts=parts, precision=self.precision
-        )
+        n = len(self.rows)
+        if n < 2 * index.size < 2 * n and (np.diff(index) > 0).all():
+            others = row_moments(self.rows, np.delete(np.arange(n), index), dtype=self.precision)
+            return self._part(index, None, self._whole.without(others))
+        return self._part(index)
 
-    def halves(self, half: Index) -> tuple[FrechetSample, FrechetSample]:
-        """Return both halves of the units of its design; `half`: 0 or 1 for each of them."""
+    def without_groups(self, count: int) -> Iterator[FrechetSample]:
+        """Yield the rows without one of so many random groups of equal size, for each of them."""
+        assert self.n is not None
+        label = random_groups(PAIRING_SEED, self.n, count)
+        return (self.some(np.flatnonzero(label != k)) for k in range(count))
+
+    def halves(self, half: Index | None = None) -> tuple[FrechetSample, FrechetSample]:
+        """Return both halves of the units of its design; `half`: 0 or 1 for each of them.
+
+        By default random halves of independent rows.
+        """
         assert self.rows is not None
-        assert self.design is not None
-        design, indices = self.design, self.design.rows_of_halves(half)
-        designs = [design.restricted(rows) for rows in indices]
-        if design.weighted:
-            moments = [
-                weighted_moments(self.rows, part.weights, rows)
-                for rows, part in zip(indices, designs, strict=True)
-            ]
+        designs: Sequence[Design | None] = (None, None)
+        moments: Sequence[RowMoments | None] = self.half_moments or (None, None)
+        if half is None:
+            indices = halves_of(len(self.rows))
         else:
-            # The mean squares of dependent rows have divisor n, sums of squares n - 1.
-            scale = 1.0 if self.independent else design.n / (design.n - 1.0)
-            first = _sum_of(self, indices[0])
-            second = without(_rescaled(self.moments, scale), first) or _sum_of(self, indices[1])
-            moments = [
-                part if self.independent else _rescaled(part, 1.0 - 1.0 / rows.size)
-                for part, rows in zip((first, second), indices, strict=True)
-            ]
-        one, two = (
-            FrechetSample(self.name, part, rows=self.rows, index=rows, design=drawn)
-            for part, rows, drawn in zip(moments, indices, designs, strict=True)
-        )
+            assert self.design is not None
+            indices = self.design.rows_of_halves(half)
+            designs = [self.design.restricted(rows) for rows in indices]
+            moments = None, None
+            if self.independent:
+                first = row_moments(self.rows, indices[0], dtype=self.precision)
+                moments = first, self._whole.without(first)
+        one, two = map(self._part, indices, designs, moments)
         return one, two
 
+    @property
+    def _whole(self) -> RowMoments:
+        assert self.n is not None
+        return RowMoments(self.mean, self.cov, self.n)
 
-def moments_of(sample: FrechetSample, index: Index) -> Moments:
-    """Moments of some rows of a sample, in its precision; `index` is in increasing order.
-
-    Most of the rows are all of them without the few others.
-    """
-    assert sample.rows is not None
-    n = len(sample.rows)
-    if 2 * index.size > n and (np.diff(index) > 0).all():
-        others = np.delete(np.arange(n), index)
-        rest = without(sample.moments, _sum_of(sample, others))
-        if rest is not None:
-            return rest
-    return _sum_of(sample, index)
-
-
-def _sum_of(sample: FrechetSample, index: Index) -> Moments:
-    assert sample.rows is not None
-    return _grouped(sample.name, sample.rows, 1, sample.precision, index=index)[0]
+    def _part(
+        self, index: Index, design: Design | None = None, moments: RowMoments | None = None
+    ) -> FrechetSample:
+        """Return some rows, drawn by this design, as a sample; `moments`: where they are known."""
+        assert self.rows is not None
+        if moments is None:
+            weights = None if design is None or design.independent else design.weights
+            moments = row_moments(self.rows, index, weights=weights, dtype=self.precision)
+        return FrechetSample(
+            self.name,
+            moments,
+            rows=self.rows,
+            index=index,
+            design=design,
+            precision=self.precision,
+        )
 
 
-def _grouped(
-    name: str, rows: NDArray[Any], count: int, precision: Precision, *, index: Index | None = None
-) -> tuple[Moments, tuple[FrechetSample, ...]]:
-    """Moments of all rows (those in `index`), and of random groups of equal size, in one pass."""
-    label = random_groups(PAIRING_SEED, len(rows), count) if count > 1 else None
-    moments = [Moments.empty(rows.shape[1]) for _ in range(count)]
-    for positions, block in row_blocks(rows, index, dtype=precision):
-        for k, group in enumerate(moments):
-            members = block if label is None else block[label[positions] == k]
-            if members.size:
-                group.absorb_block(members)
-    if label is None:
-        return moments[0], ()
-    return reduce(Moments.merge, moments), tuple(
-        FrechetSample(name, group, rows=rows, index=np.flatnonzero(label == k), precision=precision)
-        for k, group in enumerate(moments)
-    )
+def halves_of(n: int) -> tuple[Index, Index]:
+    """Divide n rows at random into halves."""
+    label = random_groups(PAIRING_SEED, n, 2)
+    return np.flatnonzero(label == 0), np.flatnonzero(label == 1)
 
 
 def _single_is_enough(sample: FrechetSample) -> bool:
@@ -274,7 +252,7 @@ def _single_is_enough(sample: FrechetSample) -> bool:
     least eigenvalue of the correlation matrix. Of that, the share of a feature that the ones before
     it do not explain, a squared pivot of Cholesky's factor over the variance, is an upper limit.
     """
-    variance = np.diagonal(sample.moments.cov)
+    variance = np.diagonal(sample.cov)
     if not SINGLE_RANGE[0] < float(variance.min()) <= float(variance.max()) < SINGLE_RANGE[1]:
         return False
     if sample.triangle is None:
@@ -297,21 +275,26 @@ def sample_of_rows(
     """Prepare rows that were drawn by this design."""
     n, d = rows.shape
     known: dict[str, Any] = {"rows": rows, "design": design, "seen": seen}
-    if design is not None and design.weighted:
-        return FrechetSample(name, weighted_moments(rows, design.weights), **known)
     alone = design is None or design.independent
     if n <= d and alone:
         return FrechetSample(name, None, **known)
     # Halves will be wanted: one pass for all. Those of a design follow from the other sample's.
-    count = 2 if alone and FEW_RATIO * d <= n < SPLIT_RATIO * d else 1
+    halved = alone and FEW_RATIO * d <= n < SPLIT_RATIO * d
+    weights = None if design is None or alone else design.weights
     # Single precision loses nothing of the features; of few rows it is not worth its check.
     single = is_narrow(rows) and d >= SINGLE_WIDTH and n >= FEW_RATIO * d
+    if design is not None and design.weighted:
+        single = False
     kinds: tuple[Precision, ...] = (np.float32, np.float64) if single else (np.float64,)
     for precision in kinds:
         with np.errstate(over="ignore", invalid="ignore"):
-            whole, parts = _grouped(name, rows, count, precision)
-        moments = whole if alone else _rescaled(whole, 1.0 - 1.0 / n)
-        sample = FrechetSample(name, moments, parts=parts, precision=precision, **known)
+            parts = [
+                row_moments(rows, index, weights=weights, dtype=precision)
+                for index in (halves_of(n) if halved else (None,))
+            ]
+            whole = parts[0].joined(parts[1]) if halved else parts[0]
+        halves = parts if halved else ()
+        sample = FrechetSample(name, whole, halves=halves, precision=precision, **known)
         if precision is np.float64 or _single_is_enough(sample):
             break
     return sample
@@ -321,20 +304,3 @@ def per_dimension(fake: FrechetSample, real: FrechetSample) -> tuple[float, floa
     """How many samples per dimension either has; infinite for exact moments."""
     directions = min(fake.directions, real.directions)
     return fake.effective / directions, real.effective / directions
-
-
-def _rescaled(moments: Moments, factor: float) -> Moments:
-    return Moments(moments.mean, moments.cov * factor, moments.n)
-
-
-def weighted_moments(rows: NDArray[Any], weights: Float, index: Index | None = None) -> Moments:
-    """Mean and covariance of the distribution that puts these weights on the rows."""
-    mean = np.zeros(rows.shape[1])
-    for positions, block in row_blocks(rows, index):
-        mean += weights[positions] @ block
-    cov: Float = np.zeros((mean.size, mean.size))
-    for positions, block in row_blocks(rows, index):
-        block -= mean
-        block *= np.sqrt(weights[positions])[:, None]
-        cov += block.T @ block
-    return Moments(mean, cov, weights.size)

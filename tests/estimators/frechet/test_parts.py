@@ -132,7 +132,7 @@ def test_the_second_half_takes_its_excess_from_the_first(monkeypatch):
     """Nearly the same as with terms of its own; the control, no excess, is far off."""
     rng = np.random.default_rng(12)
     x, y = (rng.standard_t(5, size=(2000, 12)) * scale for scale in (1.2, 1.0))
-    parts = [sample_of("x", z).divided(2).parts for z in (x, y)]
+    parts = [sample_of("x", z).halves() for z in (x, y)]
 
     def halves(every_row):
         return [FrechetPair(*half, every_row=every_row) for half in zip(*parts, strict=True)]
@@ -194,9 +194,9 @@ def test_coordinates_have_unit_covariance_on_either_side(reference):
     roots, *projections = pair.directions
     assert roots.size == (4 if reference == "singular" else 5)
     for side, projection in zip((pair.fake, pair.real), projections, strict=True):
-        unit = projection.T @ side.moments.cov @ projection
+        unit = projection.T @ side.cov @ projection
         assert_allclose(unit, np.eye(roots.size), atol=1e-10)
-    crossed = projections[0].T @ pair.fake.moments.cov @ pair.real.moments.cov @ projections[1]
+    crossed = projections[0].T @ pair.fake.cov @ pair.real.cov @ projections[1]
     assert_allclose(crossed, np.diag(roots), atol=1e-10)
 
 
@@ -325,15 +325,15 @@ def test_moments_of_some_rows(monkeypatch, share, dtype):
     x = float32_rows(4, np.geomspace(1.0, 0.2, 12), 3.0, dtype=dtype)
     sample = sample_of("fake", x)
     index = np.sort(np.random.default_rng(5).choice(len(x), round(share * len(x)), replace=False))
-    before = sample.moments.cov.copy()
-    moments = _sample.moments_of(sample, index)
+    before = sample.cov.copy()
+    moments = sample.some(index)
     exact = x[index].astype(float)
     spread = exact.std(axis=0)
     atol = (1e-6 if dtype is np.float32 else 1e-14) * np.outer(spread, spread)
     assert moments.n == index.size
     assert_allclose(moments.mean, exact.mean(axis=0), rtol=1e-13)
     assert (np.abs(moments.cov - np.cov(exact.T)) <= atol).all()
-    assert np.array_equal(sample.moments.cov, before)
+    assert np.array_equal(sample.cov, before)
 
 
 def test_an_outlier_is_left_out_without_a_trace_of_it():
@@ -342,9 +342,10 @@ def test_an_outlier_is_left_out_without_a_trace_of_it():
     x[17, 1] = 1e12
     sample = sample_of("fake", x)
     index = np.delete(np.arange(200), 17)
-    moments = _sample.moments_of(sample, index)
+    moments = sample.some(index)
     assert_allclose(moments.cov, np.cov(x[index].T), rtol=1e-10)
-    assert _moments.without(sample.moments, Moments.from_features(x[:20])) is None
+    whole = _moments.row_moments(x)
+    assert whole.without(_moments.row_moments(x[:20])) is None
 
 
 @pytest.mark.parametrize("replace", [False, True])
@@ -392,9 +393,7 @@ def test_the_spectrum_has_as_many_eigenvalues_as_the_rank(rank):
 def test_moments_of_single_precision_blocks():
     """Against the textbook formula in double, where the mean in single precision is 0.03 off."""
     x = float32_rows(3, np.linspace(0.5, 1.0, 5), 1e6, n=300)  # rounded by up to 0.03
-    moments = Moments.empty(5)
-    for part in (x[:100], x[100:]):
-        moments.absorb_block(part.copy())
+    moments = _moments.row_moments(x, dtype=np.float32)
     exact = x.astype(float)
     assert_allclose(moments.mean, exact.mean(axis=0), rtol=1e-13)
     assert_allclose(moments.cov, np.cov(exact.T), rtol=1e-5, atol=1e-6)
@@ -406,7 +405,7 @@ def test_halves_of_named_rows_have_the_covariances_of_their_rows():
     sample = sample_of("fake", gb.Sample(x, groups=ids))
     half = sample.design.halves(np.random.default_rng(0))
     for part, rows in zip(sample.halves(half), sample.design.rows_of_halves(half), strict=True):
-        assert_allclose(part.moments.cov, np.cov(x[rows].T), rtol=1e-12)
+        assert_allclose(part.cov, np.cov(x[rows].T), rtol=1e-12)
 
 
 @pytest.mark.parametrize("interval", ["jackknife", "bootstrap"])
