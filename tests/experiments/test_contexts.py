@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.digits import by_class
 from experiments.selection import contexts, prompts
 from experiments.selection.prompts import kernel, kernel_ucb, synthetic
 
@@ -52,21 +51,7 @@ def test_a_certified_winner_plays_the_rest():
     assert total == pytest.approx(2 * 20 * 5.0)
 
 
-def test_the_pages_have_their_sections():
-    text = contexts.PAGE.read_text(encoding="utf-8")
-    assert contexts.PAGE == by_class.PAGE == prompts.PAGE
-    for name in ("errors", "pooled", "regret", "digits"):
-        begin, end = (f"<!-- contexts-{name}: {edge} -->" for edge in ("begin", "end"))
-        assert text.count(begin) == text.count(end) == 1
-        assert "|---" in text.partition(begin)[2].partition(end)[0].replace(" ", "")
-
-
-@pytest.mark.slow
-def test_errors_are_counted(page, tmp_path, capsys):
+def test_errors_are_counted():
     runs = [{"winners": ["a", None]}, {"winners": ["b", "a"]}, {"winners": [None, None]}]
     assert contexts.rate(runs, "a") == "1 of 3: 0.333 [0.008, 0.906]"
     assert contexts.rate(runs, "b").startswith("2 of 3")
-    arguments = ["errors", "--runs", "1", "--control", "1", "--only", "kid"]
-    contexts.main([*arguments, "--out", str(tmp_path), "--page", str(page)])
-    assert "kid, 5 contexts" in capsys.readouterr().out
-    assert len((tmp_path / "errors.jsonl").read_text().splitlines()) == 2

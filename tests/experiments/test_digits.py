@@ -16,7 +16,7 @@ from experiments.digits.encoder import EncoderConfig
 from experiments.digits.generators import diffusion
 from experiments.digits.generators._base import choose
 from experiments.digits.networks import BLOCK
-from experiments.digits.table import nearest, write_sheet
+from experiments.digits.table import nearest
 from experiments.digits.train import Config, Digits, line_up, prepare
 from genbounds import InputError
 from genbounds.arms import Arm
@@ -192,17 +192,6 @@ def test_only_what_changed_is_trained_again(digits: Digits, cache: Path) -> None
     )
 
 
-@pytest.mark.slow
-def test_seed_reaches_every_trained_network(digits: Digits, tmp_path: Path) -> None:
-    other = prepare(tmp_path, config=replace(TINY, seed=1))
-    for name in ("vae", "gan", "diffusion"):
-        a, b = (part.generators[name].arrays()["0.weight"] for part in (digits, other))
-        assert not np.array_equal(a, b), name
-    assert not np.array_equal(
-        digits.encoder.arrays()["0.0.weight"], other.encoder.arrays()["0.0.weight"]
-    )
-
-
 def flip_a_byte(content: bytes) -> bytes:
     return content[:-5] + bytes([content[-5] ^ 1]) + content[-4:]
 
@@ -211,12 +200,10 @@ def flip_a_byte(content: bytes) -> bytes:
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda content: b"",
         lambda content: content[: len(content) // 2],
-        lambda content: b"\x80\x04N." * 100,
         flip_a_byte,
     ],
-    ids=["empty", "truncated", "a pickle", "one bit"],
+    ids=["truncated", "one bit"],
 )
 @pytest.mark.slow
 def test_damaged_cache_is_trained_again(
@@ -429,15 +416,10 @@ def test_sampler_follows_the_probability_flow(
     ("call", "message"),
     [
         (lambda d: d.arms()["kde"].draw(0, 1), r"`n` must be"),
-        (lambda d: d.arms()["kde"].draw(2.5, 1), r"`n` must be"),
         (lambda d: d.arms()["kde"].draw(3, -1), r"`rng` must be"),
         (lambda d: d.arms("pixels"), r"`output` must be one of 'features', 'posteriors'"),
-        (lambda d: d.reference("logits"), r"`output` must be one of"),
         (lambda d: d.encoder.features(np.zeros((0, 8, 8))), r"shape \(n, 8, 8\)"),
-        (lambda d: d.encoder.features(np.zeros((2, 64))), r"shape \(n, 8, 8\)"),
         (lambda d: d.encoder.features(np.full((2, 8, 8), 16.0)), r"\[0, 1\].*[Dd]ivide"),
-        (lambda d: d.encoder.features(np.full((2, 8, 8), np.nan)), r"\[0, 1\]"),
-        (lambda d: d.encoder.features(np.full((2, 8, 8), "a")), r"real numbers"),
         (lambda d: load_split(SplitConfig(encoder=1000, generators=750)), r"must leave"),
         (lambda d: load_split(SplitConfig(encoder=3)), r"`encoder` must be"),
         (lambda d: prepare("x", config=replace(TINY, truncations=(1.0,))), r"`truncations`"),
@@ -448,10 +430,3 @@ def test_sampler_follows_the_probability_flow(
 def test_bad_input(digits: Digits, call: Callable[[Digits], Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         call(digits)
-
-
-@pytest.mark.slow
-def test_sheet_is_a_picture(digits: Digits, tmp_path: Path) -> None:
-    path = tmp_path / "sheet.png"
-    write_sheet(path, {name: arm.images(20, 0) for name, arm in digits.arms().items()})
-    assert path.read_bytes().startswith(b"\x89PNG")

@@ -52,14 +52,6 @@ def test_folder_to_ranking(tmp_path):
         assert row["high"] == scores[row["model"]].high
 
 
-def test_the_script(page, tmp_path):
-    before = dict(folders.settings)
-    arguments = ["--cache", str(before["cache"]), "--n", "600", "--out", str(tmp_path / "out")]
-    assert folders.main([*arguments, "--page", str(page)]) == 0
-    assert "600 images of each of 7 generators" in page.read_text()
-    assert "certified at 95 % after" in page.read_text()
-
-
 def test_a_difference_would_show():
     """Negative control: one grey level on one model is seen."""
     content = folders.draw(300)

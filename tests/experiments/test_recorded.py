@@ -22,28 +22,6 @@ from tests.experiments.conftest import section
 
 DOCS = Path(__file__).parents[2] / "docs"
 
-MODULES = {
-    "embeddings": "embeddings",
-    "gpu": "gpu",
-    "text": "text",
-    "vendi": "vendi",
-    "sobol-latents": "digits.sobol_latents",
-    "folders": "digits.folders",
-    "convergence": "digits.convergence",
-    "prediction": "digits.prediction",
-    "picks": "digits.picks",
-    "text-growth": "text.growth",
-    "vendi-spread": "vendi.spread",
-}
-
-
-def test_the_real_page_has_every_section():
-    text_ = record.PAGE.read_text(encoding="utf-8")
-    for name, module in MODULES.items():
-        assert text_.count(f"<!-- {name}: begin -->") == 1
-        assert text_.count(f"<!-- {name}: end -->") == 1
-        assert f"python -m experiments.{module}" in text_
-
 
 def test_a_section_is_replaced_and_nothing_else(page):
     record.record("text", ["one", "two"], page=page)
@@ -196,40 +174,6 @@ def test_the_corpus():
     assert len(PARAPHRASES) == len(dict(PARAPHRASES))
 
 
-@pytest.mark.slow
-def test_prediction(page, tmp_path):
-    """Two models, two scores, three samplers, two spacings; a line read where it was drawn."""
-    pytest.importorskip("torch")
-    pytest.importorskip("sklearn")
-    from experiments.digits import prediction
-    from tests.experiments.test_digits import TINY
-
-    arguments = ["--runs", "2", "--pool", "128", "--truth", "1000"]
-    arguments += ["--cache", str(tmp_path / "cache"), "--page", str(page)]
-    assert prediction.main(arguments, config=TINY) == 0
-    written = section(page, "prediction")
-    assert written.count("\n| FID | ") == written.count("\n| IS | ") == 12
-
-
-@pytest.mark.nightly
-@pytest.mark.slow
-def test_picks_and_noise(page, tmp_path):
-    """Small runs of the sheet of queried images, and of the arms with a probability of noise."""
-    pytest.importorskip("torch")
-    pytest.importorskip("sklearn")
-    from experiments.digits import picks
-    from experiments.selection import noise
-    from tests.experiments.test_digits import TINY
-
-    cache = ["--cache", str(tmp_path / "cache"), "--page", str(page)]
-    assert picks.main(["--steps", "30", "--pool", "300", *cache], config=TINY) == 0
-    assert section(page, "picks").count("%") == 6
-    assert (tmp_path / "images" / "picks.png").stat().st_size > 1000
-    small = ["--steps", "12", "--trials", "2", "--pool", "200"]
-    assert noise.main([*small, *cache], config=TINY) == 0
-    assert section(page, "noise").count("\n| random |") == 1
-
-
 def test_noise_of_a_share_of_the_images():
     """Three of ten rows on average: the others come out as they are."""
     from experiments.selection import noise
@@ -247,26 +191,6 @@ def test_noise_of_a_share_of_the_images():
     assert abs(changed - 0.3) < 5.0 * (0.3 * 0.7 / 4000) ** 0.5  # 5 sd
     assert rows.min() >= 0.0
     assert rows.max() <= 1.0
-
-
-@pytest.mark.slow
-def test_sobol_latents(page, tmp_path):
-    pytest.importorskip("torch")
-    pytest.importorskip("sklearn")
-    from experiments.digits import sobol_latents
-    from tests.experiments.test_digits import TINY
-
-    arguments = ["--models", "3", "--n", "600", "--runs", "4", "--points", "256"]
-    arguments += ["--cache", str(tmp_path / "cache"), "--page", str(page)]
-    assert sobol_latents.main(arguments, config=TINY) == 0
-    written = section(page, "sobol-latents")
-    assert written.count("| normal |") == 1
-    assert written.count("| inverse |") == written.count("| box-muller |") == 3
-    kept = sorted((tmp_path / "cache").glob("gan-*"))
-    assert len(kept) == 10  # nine, and the demo's
-    assert sobol_latents.main(arguments, config=TINY) == 0  # nothing is trained again
-    assert sorted((tmp_path / "cache").glob("gan-*")) == kept
-    assert section(page, "sobol-latents") == written
 
 
 def test_training_latents_are_balanced():
@@ -317,26 +241,6 @@ def test_embeddings(page, tmp_path):
         return
     assert written.count("RANDOM WEIGHTS") == 2
     assert "resized with aliasing" in written
-
-
-@pytest.mark.nightly
-@pytest.mark.slow
-def test_convergence(page, tmp_path):
-    pytest.importorskip("torch")
-    pytest.importorskip("sklearn")
-    from experiments.digits import convergence
-    from tests.experiments.test_digits import TINY
-
-    arguments = ["--replications", "3", "--sizes", "60", "400", "--truth", "1500"]
-    arguments += ["--cache", str(tmp_path / "cache"), "--page", str(page)]
-    assert convergence.main(arguments, config=TINY) == 0
-    written = section(page, "convergence")
-    for name, estimators in convergence.SCORES.items():
-        for estimator in estimators:
-            assert written.count(f"\n| {name}, {estimator} |") == 2
-    assert (page.parent / "images" / "convergence.svg").is_file()
-    assert convergence.main(arguments, config=TINY) == 0
-    assert section(page, "convergence") == written
 
 
 def test_the_kid_of_all_pairs_is_the_u_statistic():

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
-import shlex
-import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from experiments import record
-from experiments.benchmarks.selection import one_run
-from experiments.papers.rows import REAL, REAL_IS
 from experiments.selection import (
     error_rate,
     factors,
     large,
     norms,
-    planning,
     real,
     regret,
     sample_size,
@@ -32,24 +23,6 @@ from experiments.selection.scenarios import errors, few, rank_flip, savings
 from experiments.selection.store import study
 from genbounds.estimators import FrechetReference, inception_estimate
 from genbounds.simulate import GaussianArm, Workers
-
-SECTIONS = (
-    "error-certificates",
-    "error-few-samples",
-    "planned",
-    "error-rank-flip",
-    "regret-main",
-    "regret-ablation",
-    "regret-joining",
-    "regret-full",
-    "regret-digits",
-    "norms",
-    "factors",
-    "noise",
-    "samples",
-    "samples-digits",
-    "samples-large",
-)
 
 
 @pytest.mark.parametrize("name", EMBEDDINGS)
@@ -82,7 +55,7 @@ def test_truth_of_the_posteriors():
     assert all(truth[name] == pytest.approx(np.exp(built[name].log_score)) for name in built)
 
 
-def test_norms_from_50_images_are_recorded(page, monkeypatch):
+def test_norms_from_50_images_are_those_expected():
     """Known of a diagonal covariance: Tr Σ̂² exceeds Tr Σ² by about (Tr Σ)²/n, Tr Σ̂ falls by 1/n."""
     found = norms.drawn(np.full(200, 2.0), 50, 8, 0)["plain"].mean(axis=0)
     assert found[0] == pytest.approx(400 * 49 / 50, rel=0.02)
@@ -90,10 +63,6 @@ def test_norms_from_50_images_are_recorded(page, monkeypatch):
     assert {name: set(table) for name, table in norms.FROM_50.items()} == {
         name: {*embedding.models, "ImageNet"} for name, embedding in EMBEDDINGS.items()
     }
-    monkeypatch.setattr(norms, "EMBEDDINGS", {"dinov2": EMBEDDINGS["dinov2"]})
-    assert norms.main(["--n", "8", "--trials", "2", "--page", str(page)]) == 0
-    assert page.read_text().count("\n| dinov2, ImageNet | ") == 1
-    assert [row[2] for row in record.read_data("norms", page=page)[-3:]] == [*norms.NAMES]
 
 
 def test_factors_of_the_bound_are_those_of_the_paper():
@@ -108,11 +77,6 @@ def test_factors_of_the_bound_are_those_of_the_paper():
     )
     assert small == pytest.approx(expected)
     assert factors.power([1.0, 2.0, 4.0], [3.0, 6.0, 12.0]) == pytest.approx(1.0)
-
-
-def test_the_study_of_factors_is_recorded(page):
-    assert factors.main(["--steps", "8", "--trials", "2", "--page", str(page)]) == 0
-    assert page.read_text().count("| as tuned | G |") == 1 + len(factors.VARIED["models"])
 
 
 def test_study_does_each_job_once(tmp_path):
@@ -134,30 +98,6 @@ def test_study_does_each_job_once(tmp_path):
     assert len(done) == 3
 
 
-@pytest.mark.slow
-def test_a_study_has_the_same_bytes_whoever_does_it():
-    """On a cluster as well: `tests/simulate/test_workers.py`."""
-    jobs = [(1.5, seed) for seed in range(3)]
-
-    def found(workers):
-        runs = study(jobs, one_run, out=None, workers=workers)
-        return json.dumps([{**run, "seconds": 0.0} for run in runs.values()])
-
-    assert found(Workers(jobs=2)) == found(Workers())
-
-
-@pytest.mark.slow
-def test_a_study_that_is_run_as_a_script_has_workers(tmp_path):
-    """Its functions belong to `__main__`, which is another module there."""
-    command = "full --steps 10 --trials 1 --dimension 4 --jobs 2 --policy random --scenario clip"
-    done = subprocess.run(
-        [sys.executable, "-m", "experiments.selection.regret", *command.split(), "--out", tmp_path],
-        cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "| policy | clip 5 |" in done.stdout
-
-
 def test_no_exponent_of_a_regret_that_begins_late():
     samples = list(range(5, 505, 5))
     run = {"samples": samples, "regret": [max(0.0, n - 100) / n for n in samples]}
@@ -173,42 +113,6 @@ def test_regret_exponent_of_known_curves():
     assert value == pytest.approx(0.5, abs=1e-6)
     assert low == pytest.approx(0.5, abs=1e-6)
     assert high == pytest.approx(0.5, abs=1e-6)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("study_name", "scenario", "policy"),
-    [("main", "is 5", "debiased"), ("ablation", "clip 5", "batch 50"), ("joining", "clip", "ucb")],
-)
-def test_regret_runs_and_resumes(tmp_path, monkeypatch, capsys, study_name, scenario, policy):
-    command = ["regret", study_name, "--scenario", scenario, "--policy", policy]
-    command += ["--steps", "60", "--trials", "2", "--dimension", "10", "--out", str(tmp_path)]
-    monkeypatch.setattr(sys, "argv", command)
-    regret.main()
-    first = capsys.readouterr().out
-    lines = (tmp_path / "regret.jsonl").read_text().splitlines()
-    assert len(lines) == len({tuple(json.loads(line)["job"]) for line in lines}) >= 2
-    regret.main()
-    assert capsys.readouterr().out == first  # from disk: the times are the same
-    assert (tmp_path / "regret.jsonl").read_text().splitlines() == lines
-
-
-@pytest.mark.nightly
-@pytest.mark.slow
-def test_a_whole_regret_study_is_recorded(tmp_path, monkeypatch, page):
-    few = {name: regret.FD_POLICIES[name] for name in ("greedy", "fd-ucb as tuned", "debiased-ucb")}
-    monkeypatch.setattr(regret, "FD_POLICIES", few)
-    monkeypatch.setattr(regret, "IS_POLICIES", {"debiased-ucb": regret.DebiasedUcb})
-    command = ["regret", "main", "--steps", "60", "--trials", "2", "--dimension", "8"]
-    monkeypatch.setattr(sys, "argv", [*command, "--out", str(tmp_path), "--page", str(page)])
-    regret.main()
-    text = page.read_text()
-    (head,) = re.findall(r"^\| policy \|.*", text, re.MULTILINE)
-    assert head.count("|") == 2 + 8
-    assert len(record.read_data("regret-main", page=page)) == 6 * 3 + 2
-    assert "* Of 12 pairs of a scenario and a published or naive policy" in text
-    assert "* fd-ucb as tuned against greedy: " in text
-    assert (page.parent / "images" / "regret-main.svg").stat().st_size < 100_000
 
 
 def regrets(**values):
@@ -260,14 +164,6 @@ def test_right_answers_of_the_error_scenarios_are_right(name):
     best = min(truth(arm) for arm in scenario.arms.values())
     right = scenario.arms if scenario.either else scenario.right
     assert all(truth(scenario.arms[name]) < best + 1e-9 for name in right)
-
-
-def test_the_real_pages_have_every_section():
-    pages = (error_rate.PAGE, planning.PAGE, regret.PAGE)
-    text = "".join(page.read_text(encoding="utf-8") for page in pages)
-    for name in SECTIONS:
-        for edge in ("begin", "end"):
-            assert text.count(f"<!-- {name}: {edge} -->") == 1
 
 
 def test_outcomes_are_counted(tmp_path, monkeypatch, capsys, page):
@@ -352,20 +248,6 @@ def test_large_problem_has_the_gap_that_it_says():
     assert abs(score.value - truth["ADMG"]) < 6.0 * score.stderr
 
 
-@pytest.mark.nightly
-@pytest.mark.slow
-def test_large_study_is_recorded_and_goes_on(tmp_path, monkeypatch, page):
-    command = ["large", "--runs", "1", "--dimension", "30", "--out", str(tmp_path)]
-    monkeypatch.setattr(sys, "argv", [*command, "--page", str(page)])
-    large.main()
-    text = page.read_text()
-    assert "| 5% | 1 | " in text
-    lines = (tmp_path / "large.jsonl").read_text()
-    large.main()
-    assert page.read_text() == text
-    assert (tmp_path / "large.jsonl").read_text() == lines
-
-
 def test_shares_of_uniform_are_counted():
     shares = {
         "a": {"elimination": np.array([0.4, np.nan]), "lucb": np.array([0.5, 0.5])},
@@ -397,23 +279,6 @@ def test_files_are_read_from_their_start_in_every_run(files):
     spent = [real.regret(source, "greedy", 100, seed) for seed in (1, 1)]
     assert spent[0]["regret"] == spent[1]["regret"]
     assert 0.0 < spent[0]["ratio"] <= 1.0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("command", [REAL, REAL_IS])
-def test_the_commands_of_the_map_for_files_of_ones_own_run(command, tmp_path, monkeypatch, capsys):
-    rng = np.random.default_rng(0)
-    for name, shift in (("real", 0.0), ("model_a", 0.2), ("model_b", 1.0)):
-        np.save(tmp_path / f"{name}.npy", rng.normal((shift, 0.0, 0.0), size=(2_000, 3)))
-    for name, weight in (("a", 0.05), ("b", 5.0)):
-        np.save(tmp_path / f"classes_{name}.npy", rng.dirichlet(np.full(4, weight), size=2_000))
-    monkeypatch.chdir(tmp_path)
-    words = [*shlex.split(command)[2:], "--runs", "2", "--steps", "40", "--out", "out"]
-    monkeypatch.setattr(sys, "argv", words)
-    real.main()
-    printed = capsys.readouterr().out
-    assert "| lucb | 2, 0, 0 | " in printed  # the first model is best, by far
-    assert f"| {'is' if command == REAL_IS else 'fd'}-ucb" in printed
 
 
 @pytest.mark.slow
