@@ -33,11 +33,6 @@ class AsJson:
         return {key: as_json(getattr(self, attribute or key)) for key, _, attribute in told}
 
 
-def fields_of(result: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass as plain JSON types."""
-    return {field.name: as_json(getattr(result, field.name)) for field in fields(result)}
-
-
 def as_json(value: Any) -> Any:
     """Return a value, and all that it holds, as plain JSON types."""
     if value is None or isinstance(value, (bool, int, str)):
@@ -53,5 +48,5 @@ def as_json(value: Any) -> Any:
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if is_dataclass(value):
-        return fields_of(value)
+        return {field.name: as_json(getattr(value, field.name)) for field in fields(value)}
     return [as_json(each) for each in value]

@@ -14,17 +14,12 @@ from typing import IO, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-# An array beyond this goes to a scratch file instead of memory.
-_IN_MEMORY = 1 << 26
+# An array of more bytes goes to a scratch file instead of memory.
+IN_MEMORY = 1 << 26
 # Of 1, 4 and 16 MiB the smallest size at which copying a file runs at the speed of the disk.
 _CHUNK = 1 << 22
 _AT_ONCE = 1 << 29
 """Bytes of a dask array that are computed together, so that many workers have something to do."""
-
-
-def fits_in_memory(size: int) -> bool:
-    """Say whether so many bytes are kept in memory rather than in a scratch file."""
-    return size <= _IN_MEMORY
 
 
 def gather(
@@ -50,7 +45,7 @@ def gather(
     """
     size = math.prod(shape) * dtype.itemsize
     order: Literal["F", "C"] = "F" if fortran else "C"
-    with io.BytesIO() if fits_in_memory(size) else scratch_file() as buffer:
+    with io.BytesIO() if size <= IN_MEMORY else scratch_file() as buffer:
         written = 0
         for chunk in chunks:
             written += len(chunk)
@@ -100,7 +95,7 @@ def is_mapped(x: Any) -> bool:
     memory = x
     while isinstance(memory, np.ndarray):
         memory = memory.base
-    return isinstance(memory, mmap.mmap) and not fits_in_memory(len(memory))
+    return isinstance(memory, mmap.mmap) and len(memory) > IN_MEMORY
 
 
 def _as_bytes(rows: NDArray[Any]) -> memoryview:
@@ -133,7 +128,7 @@ def computed(x: Any) -> NDArray[Any]:
     """
     if not all(math.isfinite(size) for size in x.shape):
         raise ValueError("the sizes of its blocks are unknown, call x.compute_chunk_sizes() first")
-    if x.ndim != 2 or x.dtype.hasobject or fits_in_memory(x.nbytes):
+    if x.ndim != 2 or x.dtype.hasobject or x.nbytes <= IN_MEMORY:
         found = np.asarray(x)
         if found.shape != x.shape:
             raise ValueError(f"its blocks hold {found.shape}, where {x.shape} was said")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain, count, islice, product
+from string import ascii_lowercase
 from typing import Any, Literal, get_args
 
 from genbounds._tables import InHand, Line, Noted, Warned, plus_minus
@@ -258,8 +260,9 @@ class Ranking(Noted):
         Letters are a, b, … z, aa, ab and so on, those of one model joined by a space where one has
         more than a single character.
         """
-        names = [group_letter(index) for index in range(len(self.groups))]
-        gap = " " if len(names) > ALPHABET else ""
+        spelled = (product(ascii_lowercase, repeat=size) for size in count(1))
+        names = ["".join(word) for word in islice(chain.from_iterable(spelled), len(self.groups))]
+        gap = " " if len(names) > len(ascii_lowercase) else ""
         return {
             model: gap.join(
                 name for name, group in zip(names, self.groups, strict=True) if model in group
@@ -336,16 +339,3 @@ def listing(head: str, rows: Iterable[tuple[str, Score | None, str]], *below: ob
             told = (f"{score.value:>12.6g}", f"[{score.low:.6g}, {score.high:.6g}]")
         lines.append("  ".join(("", name.ljust(width), *told, remark)))
     return "\n".join((*lines, *(f"  {text}" for text in below)))
-
-
-ALPHABET = 26
-
-
-def group_letter(index: int) -> str:
-    """Name group `index`: a, b, …, z, aa, ab and so on."""
-    letters = ""
-    index += 1
-    while index:
-        index, rest = divmod(index - 1, ALPHABET)
-        letters = chr(ord("a") + rest) + letters
-    return letters

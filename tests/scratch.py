@@ -7,7 +7,7 @@ import pytest
 
 def keep_in_memory(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     """Let arrays of more bytes than `size` go to a scratch file."""
-    monkeypatch.setattr("genbounds._scratch._IN_MEMORY", size)
+    monkeypatch.setattr("genbounds._scratch.IN_MEMORY", size)
 
 
 def read_at_once(monkeypatch: pytest.MonkeyPatch, size: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import io
 import os
 import signal
 import sys
@@ -42,6 +43,12 @@ def program() -> NoReturn:
 
     if ctrl_c is signal.default_int_handler:
         signal.signal(signal.SIGINT, ctrl_c)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller, who wants nothing from it
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper):  # a terminal without Unicode gets "?"
+            stream.reconfigure(errors="replace")
     code = _app.main()
     if code > 128:
         # Now and then the interpreter, on its way out, ends the process by the signal all the same.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -77,7 +75,6 @@ def start(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit status, as `genbounds.cli.main`."""
     try:
-        _prepare_streams()
         given = list(sys.argv[1:] if arguments is None else arguments)
         _refuse_empty(given)
         with heard():
@@ -118,15 +115,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         write_errors(*(display(line, limit=None) for line in traceback.format_exc().splitlines()))
         return BAD_INPUT
     return code if isinstance(code, int) else DONE
-
-
-def _prepare_streams() -> None:
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by the caller, who wants nothing from it
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal without Unicode gets "?"
-            stream.reconfigure(errors="replace")
 
 
 def _refuse_empty(arguments: Sequence[str]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
@@ -19,7 +20,7 @@ from typer.core import TyperCommand
 from typer.models import OptionInfo
 
 from genbounds.cli._options import Output, renamed
-from genbounds.cli._terminal import interruptible, keep, keep_page, print_json, refuse_others
+from genbounds.cli._terminal import interruptible, json_text, keep, reader_may_leave, refuse_others
 
 if TYPE_CHECKING:
     from genbounds.report import Page
@@ -167,13 +168,12 @@ def command(
                 before = refuse_others(output.out, run.__name__)
                 with renamed(options):
                     answer = function(**asked)
-                keep(output.out, run.__name__, answer.document, before=before)
-                if output.out is not None and answer.page is not None:
-                    keep_page(output.out, answer.page())
-            if output.as_json:
-                print_json(run.__name__, answer.document)
-            else:
-                answer.show()
+                keep(output.out, run.__name__, answer.document, before=before, page=answer.page)
+            with reader_may_leave():
+                if output.as_json:
+                    sys.stdout.write(json_text(run.__name__, answer.document))
+                else:
+                    answer.show()
             if answer.negative:
                 raise typer.Exit(NEGATIVE)
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import sys
+import textwrap
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -19,8 +21,6 @@ from genbounds._errors import InputError
 from genbounds._text import display, said_by
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from genbounds._tables import Noted
     from genbounds.estimators import PrecisionRecall
     from genbounds.report import Page, Table
@@ -46,13 +46,7 @@ def write_errors(*lines: str) -> None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")
 
 
-def print_json(command: str, document: dict[str, Any]) -> None:
-    """Print what a command found as a JSON document on standard output."""
-    with _reader_may_leave():
-        sys.stdout.write(_dumps(command, document))
-
-
-def _dumps(command: str, document: dict[str, Any], *, complete: bool = True) -> str:
+def json_text(command: str, document: dict[str, Any], *, complete: bool = True) -> str:
     """Return a document as JSON text; the same document gives the same text."""
     said = {**document, "command": command, "complete": complete}
     return json.dumps(said, indent=2, allow_nan=False) + "\n"
@@ -83,11 +77,12 @@ def keep(
     *,
     complete: bool = True,
     before: str = "",
+    page: Callable[[], Page] | None = None,
 ) -> None:
-    """Write what a command found into the folder of results, if there is one.
+    """Write what a command found, and its page, into the folder of results, if there is one.
 
     A page that lies there already tells of other results: it is removed first. If the results
-    `before` this run were others, that is said.
+    `before` this run were others, that is said; where the page is, if somebody is looking.
     """
     if out is not None:
         from genbounds.files import atomic_write
@@ -96,48 +91,35 @@ def keep(
             (out / PAGE).unlink(missing_ok=True)
         except OSError:  # the next line says what is wrong with the folder
             pass
-        text = _dumps(command, document, complete=complete)
+        text = json_text(command, document, complete=complete)
         atomic_write(out / RESULTS, text)
         if before not in ("", text):
             complain(f"the results in {display(out)} were of other files or options: replaced.")
-
-
-def keep_page(out: Path, page: Page) -> None:
-    """Write the page of a finished run; say where it is if somebody is looking."""
-    from genbounds.files import atomic_write
-
-    atomic_write(out / PAGE, page.render())
-    if sys.stderr.isatty():
-        write_errors(f"report: {display(out / PAGE)}")
+        if page is not None:
+            atomic_write(out / PAGE, page().render())
+            if sys.stderr.isatty():
+                write_errors(f"report: {display(out / PAGE)}")
 
 
 def say(*lines: str) -> None:
     """Print lines of text on standard output; a terminal breaks them between words."""
-    console = _console()
-    with _reader_may_leave():
-        for line in "\n".join(lines).split("\n"):
-            text = _printable(line)
-            if len(text) > console.width and sys.stdout.isatty():
-                text = _folded(text, console.width)
-            console.print(text, soft_wrap=True)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    for line in "\n".join(lines).split("\n"):
+        text = _printable(line)
+        if width is not None and len(text) > width:
+            text = textwrap.fill(
+                text,
+                width,
+                subsequent_indent="  " if text.startswith("* ") else "",  # beside its bullet
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+        sys.stdout.write(f"{text}\n")
 
 
 def _printable(text: str) -> str:
     """Return one line without the thin spaces inside numbers, which people copy."""
     return re.sub("(?<=\\d)\N{NARROW NO-BREAK SPACE}(?=\\d)", "", display(text, limit=None))
-
-
-def _folded(text: str, width: int) -> str:
-    """Break a line between words; what follows a bullet stays beside it."""
-    import textwrap
-
-    return textwrap.fill(
-        text,
-        width,
-        subsequent_indent="  " if text.startswith("* ") else "",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
 
 
 def print_table(table: Table, *, without: Sequence[str] = ()) -> None:
@@ -149,12 +131,14 @@ def print_table(table: Table, *, without: Sequence[str] = ()) -> None:
     from rich import box
     from rich import table as rich_table
     from rich.cells import cell_len
+    from rich.console import Console
     from rich.text import Text
 
     from genbounds.report.blocks import cell_text
     from genbounds.report.page import is_number
 
-    console = _console()
+    width = None if sys.stdout.isatty() else _UNLIMITED
+    console = Console(file=sys.stdout, markup=False, highlight=False, emoji=False, width=width)
     kept = [k for k, column in enumerate(table.columns) if column not in without]
     columns = [table.columns[k] for k in kept]
     cells = [[_printable(cell_text(row[k])) for k in kept] for row in table.rows]
@@ -176,20 +160,25 @@ def print_table(table: Table, *, without: Sequence[str] = ()) -> None:
         wanted[0] = max(map(cell_len, (columns[0], *names)))
         least[0] = max(map(cell_len, " ".join((columns[0], *names)).split(" ")))
     space = room - sum(least)
-    with _reader_may_leave():
-        if space < 0:
-            _print_paragraphs(console, columns, cells)
-            return
-        grid = rich_table.Table(
-            box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold"
-        )
-        widths = _widths(least, wanted, space)
-        for column, right, width in zip(columns, numeric, widths, strict=True):
-            justify: Literal["left", "right"] = "right" if right else "left"
-            grid.add_column(column, justify=justify, width=width, overflow="fold")
+    if space < 0:
         for row in cells:
-            grid.add_row(*map(Text, row))
-        console.print(grid)
+            console.print(row[0], soft_wrap=True, style="bold")
+            for column, cell in zip(columns[1:], row[1:], strict=True):
+                if cell:
+                    console.print(f"  {column}: {cell}", overflow="fold")
+        return
+    # The space that is left goes first to the columns that are soon content.
+    for k in sorted(range(len(least)), key=lambda k: wanted[k] - least[k]):
+        given = min(wanted[k] - least[k], space)
+        least[k], space = least[k] + given, space - given
+    grid = rich_table.Table(
+        box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold"
+    )
+    for column, right, width in zip(columns, numeric, least, strict=True):
+        grid.add_column(column, justify="right" if right else "left", width=width, overflow="fold")
+    for row in cells:
+        grid.add_row(*map(Text, row))
+    console.print(grid)
 
 
 GAP = 3
@@ -202,15 +191,6 @@ IDS = ("Id", "Statement")
 """Heads of columns that hold what a person types: never shortened."""
 
 
-def _widths(least: Sequence[int], wanted: Sequence[int], space: int) -> list[int]:
-    """Share out the space that is left, those columns first that are soon content."""
-    widths = list(least)
-    for k in sorted(range(len(widths)), key=lambda k: wanted[k] - least[k]):
-        given = min(wanted[k] - least[k], space)
-        widths[k], space = widths[k] + given, space - given
-    return widths
-
-
 def _shortened(names: Sequence[str], limit: int) -> list[str]:
     """Leave out the middle of long names; as they are where that does not tell them apart."""
     tail = (limit - 1) // 2
@@ -219,17 +199,6 @@ def _shortened(names: Sequence[str], limit: int) -> list[str]:
         for name in names
     ]
     return short if len(set(short)) == len(set(names)) else list(names)
-
-
-def _print_paragraphs(
-    console: Console, columns: Sequence[str], cells: Sequence[Sequence[str]]
-) -> None:
-    """Print a paragraph a row: its first cell, then a line for each of the others."""
-    for row in cells:
-        console.print(row[0], soft_wrap=True, style="bold")
-        for column, cell in zip(columns[1:], row[1:], strict=True):
-            if cell:
-                console.print(f"  {column}: {cell}", overflow="fold")
 
 
 def print_remarks(
@@ -410,7 +379,7 @@ def interruptible(advice: str) -> Iterator[None]:
 
 
 @contextmanager
-def _reader_may_leave() -> Iterator[None]:
+def reader_may_leave() -> Iterator[None]:
     """Go on in silence when whoever reads our output goes away, as `head` does.
 
     The exit status is still that of the answer. A full disk is said.
@@ -425,15 +394,3 @@ def _reader_may_leave() -> Iterator[None]:
             raise InputError(
                 f"standard output cannot be written: {error.strerror}: write to another place."
             ) from error
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    return Console(
-        file=sys.stdout,
-        markup=False,
-        highlight=False,
-        emoji=False,
-        width=None if sys.stdout.isatty() else _UNLIMITED,
-    )

@@ -24,7 +24,8 @@ def opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
     Everything is read through the one open file, and nothing is mapped from it: an array mapped
     from a file that is then truncated would end the process, and one that is edited in place
-    would give a number of neither version.
+    would give a number of neither version. Whatever is raised meanwhile becomes an `InputError`:
+    a damaged file can make a reader raise anything.
 
     Raises
     ------
@@ -58,7 +59,9 @@ def opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         except Exception as error:
             if state_of(os.fstat(file.fileno())) != before:
                 raise changed(shown) from error
-            raise
+            if isinstance(error, InputError):
+                raise
+            raise damaged(shown, error) from error
         if state_of(os.fstat(file.fileno())) != before:
             raise changed(shown)
 
@@ -121,25 +124,12 @@ def reason_of(error: Exception) -> str:
     return display(text or type(error).__name__)
 
 
-@contextmanager
-def naming_damage(shown: str) -> Iterator[None]:
-    """Turn whatever a reader raises on a damaged file into one InputError."""
-    try:
-        yield
-    except InputError:
-        raise
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise InputError(
-                f"{shown}: not enough space to unpack it in {scratch_folder()}: "
-                "free some space or point TMPDIR to a larger disk."
-            ) from error
-        raise damaged(shown, error) from error
-    except Exception as error:  # a damaged file can raise anything: no list of it is complete
-        raise damaged(shown, error) from error
-
-
 def damaged(shown: str, error: Exception) -> InputError:
     """Return the error of a file whose content is not what its format says."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return InputError(
+            f"{shown}: not enough space to unpack it in {scratch_folder()}: "
+            "free some space or point TMPDIR to a larger disk."
+        )
     reason = reason_of(error).rstrip(".")
     return InputError(f"{shown}: is damaged or truncated ({reason}): write it again.")

@@ -15,7 +15,7 @@ from typing import IO, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds._scratch import fits_in_memory, gather, scratch_folder
+from genbounds import _scratch
 from genbounds._text import display
 from genbounds.files._bomb import check_bomb
 from genbounds.files._content import Contents, Stored
@@ -73,12 +73,13 @@ def _check_archive(file: IO[bytes], shown: str) -> None:
 
 def _load(torch: Any, file: IO[bytes]) -> Any:
     size = os.fstat(file.fileno()).st_size
-    if fits_in_memory(size) or not zipfile.is_zipfile(file):
+    small = size <= _scratch.IN_MEMORY
+    if small or not zipfile.is_zipfile(file):
         file.seek(0)
-        content = io.BytesIO(file.read()) if fits_in_memory(size) else file
+        content = io.BytesIO(file.read()) if small else file
         return torch.load(content, map_location="cpu", weights_only=True)
     # PyTorch maps a file by its name: a copy that nobody else knows, gone once it is closed.
-    with tempfile.NamedTemporaryFile(dir=scratch_folder(), suffix=".pt") as copy:
+    with tempfile.NamedTemporaryFile(dir=_scratch.scratch_folder(), suffix=".pt") as copy:
         file.seek(0)
         shutil.copyfileobj(file, copy)
         copy.flush()
@@ -124,7 +125,9 @@ def _stored(torch: Any, value: Any, shown: str) -> Stored:
             yield block.float().numpy(force=True).tobytes()
 
     single = np.dtype(np.float32)
-    return Stored(shown, shape, single, lambda: gather(widened(), dtype=single, shape=shape))
+    return Stored(
+        shown, shape, single, lambda: _scratch.gather(widened(), dtype=single, shape=shape)
+    )
 
 
 class _StoredType:

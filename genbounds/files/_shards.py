@@ -19,7 +19,7 @@ from genbounds._text import display
 from genbounds.files._bomb import check_bomb
 from genbounds.files._content import FEATURE_KEYS, LABEL_KEYS, Contents, Stored, label_array
 from genbounds.files._npy import npy_contents, npz_contents
-from genbounds.files._opened import changed, ending_of, naming_damage, opened, state_of
+from genbounds.files._opened import changed, damaged, ending_of, opened, state_of
 from genbounds.files._parquet import parquet_contents
 from genbounds.files._part import Part, part_order
 from genbounds.files._pt import torch_contents
@@ -58,8 +58,12 @@ def contents_of(path: Paths) -> Iterator[Contents]:
             yield contents
         return
     shown = _shown_of(path, shards)
-    with naming_damage(shown):
+    try:
         yield _joined(shown, shards)
+    except InputError:
+        raise
+    except Exception as error:
+        raise damaged(shown, error) from error
 
 
 @contextmanager
@@ -67,7 +71,7 @@ def _contents_of_file(path: str | os.PathLike[str]) -> Iterator[Contents]:
     """Open one file; what is read from it must be read before this ends."""
     shown = display(path)
     ending = ending_of(path)
-    with naming_damage(shown), opened(path) as file:
+    with opened(path) as file:
         if ending not in _READERS:
             kind = (
                 f"`{display(ending, limit=20)}` files are" if ending else "a name without ending is"
