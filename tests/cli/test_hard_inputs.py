@@ -35,9 +35,9 @@ def folder(tmp_path_factory):
     return root
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", [*list(PAIRS)[::5], "all rows alike"])
 def test_score(run, folder, name):
-    """One metric a pair: what the library answers has tests of its own."""
+    """Of every fifth pair, by one metric: what the library answers has tests of its own."""
     pair, number = PAIRS[name], list(PAIRS).index(name)
     metric = list(METRICS)[number % len(METRICS)]
     expected = answer(lambda: METRICS[metric](pair.fake, pair.real))

