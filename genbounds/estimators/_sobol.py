@@ -131,9 +131,8 @@ class SobolCache(SobolNormal):
     """
 
     def __init__(self, d: int, *, size: int, method: str, rng: Any) -> None:
-        points, order = check_rng(rng).spawn(2)
+        points, self._order_rng = check_rng(rng).spawn(2)
         super().__init__(d, method=method, rng=points, balanced=True)
-        self._order_rng = order
         self._cache = super().draw(size)
         self._order: NDArray[np.intp] = np.empty(0, dtype=np.intp)
 

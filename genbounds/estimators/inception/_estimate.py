@@ -100,5 +100,6 @@ def _half_values(rows: NDArray[Any], design: Design) -> list[float] | None:
     for index in design.rows_of_halves(half):
         part = design.restricted(index)
         form = InceptionForm(rows, index, weights=part.weights)
-        values.append(form.plugin() - expand(form, part, bias_only=True)[0].bias)
+        error, _ = expand(form, part, bias_only=True)  # before the value: it looks at every row
+        values.append(form.plugin() - error.bias)
     return values
