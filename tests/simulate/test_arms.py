@@ -140,8 +140,7 @@ def two_sample(first, second):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("n", [2, 3, 4, 30])
-@pytest.mark.parametrize("arm", ARMS[:2], ids=["full", "diagonal"])
+@pytest.mark.parametrize(("arm", "n"), [(ARMS[0], 3), (ARMS[0], 30), (ARMS[1], 2)])
 def test_sufficient_statistics_are_distributed_as_those_of_samples(arm, n):
     """Null: Bartlett's draw equals plain sampling, n − 1 < d included. False alarm < 1e-6.
 
@@ -229,11 +228,10 @@ TAILS = [
 @pytest.mark.parametrize(
     ("arm", "quantity", "statistic", "error"), TAILS, ids=[f"{t[0].name} {t[1]}" for t in TAILS]
 )
-@pytest.mark.parametrize("level", [0.3, 0.02])
-def test_exact_tail_is_that_of_the_draws(arm, quantity, statistic, error, level):
+def test_exact_tail_is_that_of_the_draws(arm, quantity, statistic, error):
     """Null: exceedances are binomial with the exact tail. False alarm 1e-7. Sees a factor 2."""
     values = error(arm.statistics([statistic], 6, 50_000, np.random.default_rng(8))[statistic])
-    threshold = float(np.quantile(values[:25_000], 1 - level))
+    threshold = float(np.quantile(values[:25_000], 0.98))
     tail = arm.tail(quantity, 6, threshold)
     fresh = values[25_000:]
     count = int((fresh > threshold).sum())

@@ -80,8 +80,9 @@ NAMES = ["sample_mean_gap", "sample_trace_root", "distance_plugin"]
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("n", [2, 4, 7, 40])
-@pytest.mark.parametrize("name", ARMS)
+@pytest.mark.parametrize(
+    ("name", "n"), [("turned", 2), ("turned", 7), ("diagonal", 40), ("equal", 4), ("low rank", 7)]
+)
 def test_sample_quantities_are_distributed_as_those_of_samples(name, n):
     """Null: same distribution as rows, n − 1 < d (the trapezoid) and d = n − 1 included.
 

@@ -15,7 +15,7 @@ import genbounds as gb
 from genbounds.estimators import FrechetReference, gaussian_bias, transport_from_sums
 from genbounds.estimators.frechet import _form
 from genbounds.estimators.frechet._form import transport_roots
-from genbounds.simulate import GaussianArm, SkewedArm, StudentArm
+from genbounds.simulate import GaussianArm, SkewedArm
 
 SHIFT_AND_SCALE = {"far": (0.4, 1.5), "equal": (0.0, 1.0)}
 
@@ -302,13 +302,10 @@ def cases():
     basis, _ = np.linalg.qr(np.random.default_rng(11).normal(size=(8, 8)))
     cov = (basis / np.arange(1, 9)) @ basis.T
     other = (basis / np.arange(8, 0, -1) ** 0.5) @ basis.T
-    for law, kwargs in ((GaussianArm, {}), (StudentArm, {"df": 8}), (SkewedArm, {"shape": 4.0})):
-        for name, mean, sigma in (("far", np.full(8, 0.2), other), ("equal", np.zeros(8), cov)):
-            yield pytest.param(
-                law(mean, (sigma + sigma.T) / 2, **kwargs),
-                gb.Moments(np.zeros(8), (cov + cov.T) / 2),
-                id=f"{law.__name__}-{name}",
-            )
+    far = SkewedArm(np.full(8, 0.2), (other + other.T) / 2, shape=4.0)
+    equal = GaussianArm(np.zeros(8), (cov + cov.T) / 2)
+    for name, arm in (("skewed-far", far), ("Gaussian-equal", equal)):
+        yield pytest.param(arm, gb.Moments(np.zeros(8), (cov + cov.T) / 2), id=name)
 
 
 REPLICATIONS, FALSE_ALARM = 400, 1e-7
@@ -320,7 +317,7 @@ def test_intervals_cover_between_92_and_98_percent(arm, reference):
     """Null: true coverage in [0.92, 0.98] at n = 128, d = 8 (the full study:
     docs/evidence/accuracy.md).
 
-    Exact binomial gates on 400 replications with false alarm 1e-7 an arm (six arms: < 1e-6).
+    Exact binomial gates on 400 replications with false alarm 1e-7 an arm.
     Power: an interval of half the width (true coverage about 0.67) where they differ, and one
     with the bias left in (below 0.5) where they are equal, are caught with probability above
     1 - 1e-9; both controls are run.

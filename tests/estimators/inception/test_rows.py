@@ -69,7 +69,6 @@ def test_errors_are_derivatives_of_the_score(sharpness):
 
 ARMS = {
     "sharp": DirichletArm(0.02 + 5.0 * np.eye(10)),
-    "diffuse": DirichletArm(np.full(10, 0.5)),
     "hundred": DirichletArm(0.02 + np.eye(100)),
 }
 REPLICATIONS, FALSE_ALARM = 400, 1e-7

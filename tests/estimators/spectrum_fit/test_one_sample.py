@@ -193,7 +193,7 @@ class TestEdges:
 REPEATS = 40
 NULL_MISS = 0.10
 MOST_MISSES = int(stats.binom.isf(1e-7, REPEATS, NULL_MISS))
-"""Six gates at 1e-7 each: a false alarm below 1e-6 in all."""
+"""At 1e-7 each. Other laws and sizes: docs/evidence/accuracy.md."""
 
 
 def misses(law, n, *, value=None):
@@ -216,8 +216,7 @@ def misses(law, n, *, value=None):
 
 @pytest.mark.statistical
 class TestCoverage:
-    @pytest.mark.parametrize("n", [32, 72])
-    @pytest.mark.parametrize("law", ["gauss", "gamma", "t8"])
+    @pytest.mark.parametrize(("law", "n"), [("t8", 32), ("gamma", 72)])
     def test_interval_covers(self, law, n):
         """Null: ± 1.96 se misses at most 10 %. False alarm 1e-7 a gate (exact binomial).
 

@@ -44,7 +44,7 @@ def test_fkea_falls_as_one_over_t_with_its_constant():
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("order", [0.5, 1.0, 2.0, 3.0])
+@pytest.mark.parametrize("order", [0.5, 2.0])
 def test_fkea_on_equal_orthogonal_clusters(order):
     """There the log score is low by α(k-1)/(4t) to first order in 1/t.
 
