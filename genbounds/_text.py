@@ -12,6 +12,9 @@ _THIN = "\N{NARROW NO-BREAK SPACE}"
 # Not printable by Unicode's category, yet fit to show: no-break spaces, and what joins emoji.
 _HARMLESS = f"\N{NO-BREAK SPACE}{_THIN}\N{ZERO WIDTH JOINER}"
 
+SMALLEST_P = 0.0001
+"""Smaller p-values are shown as below it."""
+
 
 def display(path: object, *, limit: int | None = 200) -> str:
     """Return a path or name as one printable line, with its middle cut beyond `limit` characters.
@@ -97,6 +100,11 @@ def percent(value: float, *, gap: str = _THIN) -> str:
     if shown == "100" and value < 1.0:
         shown = f"{100 * value:.15g}"
     return f"{shown}{gap}%"
+
+
+def shown_pvalue(p: float) -> str:
+    """Format a p-value with its sign: "= 0.031"; one too small to be believed as "< 0.0001"."""
+    return f"< {SMALLEST_P}" if p < SMALLEST_P else f"= {number(p, digits=2)}"
 
 
 def interval(low: float | None, high: float | None) -> str:

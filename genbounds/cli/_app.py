@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from inspect import signature
 from typing import Annotated, cast
 
 import typer
@@ -76,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit status, as `genbounds.cli.main`."""
     try:
         given = list(sys.argv[1:] if arguments is None else arguments)
-        _refuse_empty(given)
+        _refuse_by_sight(given)
         with heard():
             code = typer.main.get_command(app).main(
                 args=given,
@@ -88,7 +89,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         path = " ".join(["genbounds", *(word for word in given[:1] if word in COMMANDS)])
         if context is not None:
             path = context.command_path
-        complain(f"{_one_line(error)} See '{path} --help'.", program=path)
+        where = _elsewhere(getattr(error, "option_name", None), given[:1])
+        complain(f"{_one_line(error)}{where} See '{path} --help'.", program=path)
         return BAD_INPUT
     except InputError as error:
         complain(str(error))
@@ -117,13 +119,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else DONE
 
 
-def _refuse_empty(arguments: Sequence[str]) -> None:
-    """Refuse what a variable of the shell leaves that is not set: as a path it is this folder."""
+def _refuse_by_sight(arguments: Sequence[str]) -> None:
+    """Refuse a percentage in two pieces, and what a variable of the shell leaves that is not set.
+
+    As a path nothing is this folder.
+    """
     for before, argument in zip(("", *arguments), arguments, strict=False):
         if argument == "" or (argument.startswith("--") and argument.endswith("=")):
             option = argument[:-1] or before
             what = f"`{option}`" if option.startswith("-") else "an argument"
             raise InputError(f"{what} is empty: is a variable of the shell not set?")
+        if argument == "%":
+            raise InputError(f"'%' stands alone: write {display(before)}%, without a space.")
+
+
+def _elsewhere(option: str | None, asked: Sequence[str]) -> str:
+    """Say which commands have an option that the one which was asked for has not."""
+    name = "" if option is None else option.lstrip("-").replace("-", "_")
+    having = [each for each in COMMANDS if name in signature(COMMANDS[each].run).parameters]
+    return "" if not having or {*asked} & {*having} else f" An option of: {', '.join(having)}."
 
 
 def _one_line(error: Exception) -> str:

@@ -19,7 +19,7 @@ import typer
 from typer.core import TyperCommand
 from typer.models import OptionInfo
 
-from genbounds.cli._options import Output, renamed
+from genbounds.cli._options import ENCODERS, Output, renamed
 from genbounds.cli._terminal import interruptible, json_text, keep, reader_may_leave, refuse_others
 
 if TYPE_CHECKING:
@@ -80,14 +80,19 @@ class Command:
             return ""
         from genbounds.estimators import metric_spec
 
-        lines = {name: metric_spec(name).summary for name in self.metrics()}
+        known = {name: metric_spec(name).summary for name in self.metrics()}
         if self.own_metrics:
-            lines["module:name"] = "a score of your own (a SmoothScore)"
-        indent = max(map(len, lines)) + 2
-        return "".join(
-            f"{textwrap.fill(f'{name:<{indent}}{text}', width, subsequent_indent=' ' * indent)}\n"
-            for name, text in lines.items()
-        )
+            known["module:name"] = "a score of your own (a SmoothScore)"
+        return _lines(known, width)
+
+
+def _lines(known: Mapping[str, str], width: int) -> str:
+    """Return each name and what is said of it, in lines of at most `width`."""
+    indent = max(map(len, known)) + 2
+    return "".join(
+        f"{textwrap.fill(f'{name:<{indent}}{text}', width, subsequent_indent=' ' * indent)}\n"
+        for name, text in known.items()
+    )
 
 
 class _Command(TyperCommand):
@@ -96,7 +101,6 @@ class _Command(TyperCommand):
     def __init__(self, *args: Any, command: Command, **options: Any) -> None:
         super().__init__(*args, **options)
         self.command = command
-        self.metrics = command.metrics
         for parameter in self.params:
             if parameter.param_type_name == "argument":  # else "<list[Path]>" stands beside it
                 setattr(parameter, "display_type_rich", lambda ctx: None)  # noqa: B010
@@ -113,12 +117,17 @@ class _Command(TyperCommand):
         super().format_epilog(ctx, formatter)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Print the metrics for `--metric` with nothing after it, or with `help`."""
-        asked = args[-1:] == ["--metric"] or ("--metric", "help") in pairwise(args)
-        if self.metrics and asked and not ctx.resilient_parsing:  # completion parses as well
-            width = ctx.make_formatter().width
-            typer.echo(f"Metrics:\n{self.command.metric_lines(width)}", nl=False)
-            ctx.exit()
+        """List metrics or encoders for an option with nothing after it, or with `help`."""
+        lists = {"--metric": self.command.metric_lines}
+        if any(parameter.name == "encoder" for parameter in self.params):
+            lists["--encoder"] = functools.partial(_lines, ENCODERS)
+        for option, lines in lists.items():
+            asked = args[-1:] == [option] or (option, "help") in pairwise(args)
+            if asked and not ctx.resilient_parsing:  # completion parses as well
+                text = lines(ctx.make_formatter().width)
+                if text:
+                    typer.echo(f"{option[2:].capitalize()}s:\n{text}", nl=False)
+                    ctx.exit()
         return super().parse_args(ctx, args)
 
 

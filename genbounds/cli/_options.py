@@ -190,15 +190,32 @@ class MetricOptions(KernelOptions):
     )
 
 
+ENCODERS = {
+    "inception": "the network and the resizing of pytorch-fid",
+    "inception:clean": "those of clean-fid",
+    "inception:tf": "those of torch-fidelity and torchmetrics",
+    "dinov2": "DINOv2 ViT-L/14 at 224 × 224, through timm",
+    "clip": "OpenAI's CLIP ViT-B/32, through open_clip",
+    "timm:MODEL": "what its classifier takes",
+    "torchvision:MODEL": "what its last linear layer takes",
+    "open_clip:MODEL": "its image embedding, not normalised",
+    "pytorch-fid:2048": "the network of pytorch-fid, antialiased (64, 192 or 768 features too)",
+    "sentence-transformers:MODEL": "its embedding of texts",
+    "torchscript:FILE": "its output, (n, d)",
+    "onnx:FILE": "its first output, (n, d)",
+    "module:function": "what a function of yours returns for a list of images, texts or paths",
+}
+"""Encoders as `--encoder help` lists them, and the features that each gives."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoding:
     """What turns images or texts into features."""
 
     encoder: str | None = option(
         "NAME",
-        "Encoder of images or texts: inception, inception:clean, inception:tf, dinov2, clip, "
-        "timm:MODEL, torchvision:MODEL, open_clip:MODEL, pytorch-fid:2048, "
-        "sentence-transformers:MODEL, torchscript:FILE, onnx:FILE or module:function.",
+        f"Encoder of images or texts: {', '.join(ENCODERS)}. 'help' lists them, a line each.",
+        offers="|".join(name for name in ENCODERS if name.islower() and "module" not in name),
     )
     weights: Path | None = option(
         "PATH",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from genbounds._errors import InputError
-from genbounds._text import display, interval, number, percent, shown
+from genbounds._text import display, interval, percent, shown, shown_pvalue
 from genbounds.cli._command import Answer, command
 from genbounds.cli._options import Judging, argument, choice, every_metric, flag, option, renamed
 from genbounds.cli._terminal import keep, print_remarks, print_table, progress, say
@@ -96,10 +96,6 @@ def score(
     if convergence:
         run.score_parts()
     return Answer(document=run.document(), show=lambda: _show(run, verbose=verbose), page=run.page)
-
-
-SMALLEST_P = 0.0001
-"""Smaller p-values are shown as below it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -270,5 +266,5 @@ def _pvalue(ranking: Ranking, name: str, reliable: Container[str]) -> str:
     """Return the adjusted p-value of a model's difference from the best one."""
     if name == ranking.best or name not in reliable:
         return "–"
-    found = ranking.difference(ranking.best, name).pvalue_adjusted
-    return f"<{SMALLEST_P}" if found < SMALLEST_P else number(found, digits=2)
+    adjusted = ranking.difference(ranking.best, name).pvalue_adjusted
+    return shown_pvalue(adjusted).removeprefix("= ").replace(" ", "")

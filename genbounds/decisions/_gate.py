@@ -137,24 +137,30 @@ class Verdict(Warned):
         margin = short(self.margin)
         if self.relative_margin is not None:
             margin = f"{number(self.margin)} ({percent(self.relative_margin)} of the baseline)"
-        if self.equivalence:
-            limits = f"worse by {number(self.low)} to {number(self.high)}"
-        elif self.decision == "fail":
-            limits = f"worse by at least {number(self.low)}"
-        elif self.high < 0.0:
-            limits = f"better by at least {number(-self.high)}"
-        else:
-            limits = f"worse by at most {number(self.high)}"
         side = "better" if self.worse_by < 0.0 else "worse"
         text = (
             f"{self.decision}: {self.metric} of {shown(self.candidate)} is "
             f"{number(self.scores[self.candidate].value)}, of {shown(self.baseline)} "
             f"{number(self.scores[self.baseline].value)}: {side} by {number(abs(self.worse_by))} "
-            f"({limits}, {percent(self.level)}); margin {margin}"
+            f"({self._limits()}, {percent(self.level)}); margin {margin}"
         )
         if self.samples_needed is not None:
             text += f"; about {number(self.samples_needed)} samples of each would settle it"
         return f"{text}; {self.reason}" if self.reason else text
+
+    def _limits(self) -> str:
+        """Return the limits of the difference in words."""
+        if self.equivalence and self.low < 0.0 < self.high:
+            return f"from {number(-self.low)} better to {number(self.high)} worse"
+        if self.equivalence and self.high <= 0.0:
+            return f"better by {number(-self.high)} to {number(-self.low)}"
+        if self.equivalence:
+            return f"worse by {number(self.low)} to {number(self.high)}"
+        if self.decision == "fail":
+            return f"worse by at least {number(self.low)}"
+        if self.high < 0.0:
+            return f"better by at least {number(-self.high)}"
+        return f"worse by at most {number(self.high)}"
 
     def _lines(self) -> list[Line]:
         return [

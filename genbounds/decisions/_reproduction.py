@@ -11,7 +11,7 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 
 from genbounds._tables import Line, Warned
-from genbounds._text import number, percent
+from genbounds._text import number, percent, shown_pvalue
 from genbounds.decisions._estimates import all_warnings
 from genbounds.estimators import Moments, frechet_distance, metric_spec
 from genbounds.results import Diagnostic, Score, hedged
@@ -117,10 +117,12 @@ class Reproduction(Warned):
             f"{number(self.high)} ({percent(self.level)}, {reference}); ours is "
             f"{number(self.value)}"
         )
-        if self.published is None:
+        if self.pvalue is None:  # nothing was published
             return hedged(where, self.warnings)
-        verdict = "within what chance does" if self.decision == "consistent" else "not chance alone"
-        text = f"{self.decision}: {number(self.published)} is {verdict} (p = {number(self.pvalue)})"
+        verdict = "consistent: {} is within what chance does"
+        if self.decision == "not":
+            verdict = "not consistent: {} is more than chance"
+        text = f"{verdict.format(number(self.published))} (p {shown_pvalue(self.pvalue)})"
         return hedged(f"{text}; {where}", self.warnings)
 
     def _lines(self) -> list[Line]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from genbounds._text import interval, number, percent, short, shown
+from genbounds._text import interval, number, percent, short, shown, shown_pvalue
 from genbounds.report.blocks import Cell, Name, Table, Tag
 from genbounds.report.figures._decisions import DECISION_TONES, gate_plot, plan_plot, reference_plot
 from genbounds.report.figures._scores import score_plot
@@ -42,9 +42,9 @@ def reproduction_page(found: Reproduction) -> Page:
         ("Predicted", found.predicted, where),
         ("Ours", found.value, "plug-in, of our own rows"),
     ]
-    if found.decision is not None:
+    if found.decision is not None and found.pvalue is not None:
         tag = Tag(found.decision, "good" if found.decision == "consistent" else "bad")
-        items.insert(0, ("Decision", tag, f"p = {number(found.pvalue)}"))
+        items.insert(0, ("Decision", tag, f"p {shown_pvalue(found.pvalue)}"))
         items.append(("Published", found.published, f"of {number(found.n)} rows"))
     page = answer_page("Is the published distance chance?", sentence(str(found)), *items)
     return page.add(Section("What this assumes", with_assumptions(found, title="")))
@@ -58,7 +58,7 @@ def gate_page(verdict: Verdict) -> Page:
     verdict : genbounds.decisions.Verdict
     """
     share = verdict.relative_margin
-    pvalue = f"p = {number(verdict.difference.pvalue)} for no difference"
+    pvalue = f"p {shown_pvalue(verdict.difference.pvalue)} for no difference"
     better = verdict.worse_by < 0.0
     limits = (
         interval(-verdict.high, -verdict.low) if better else interval(verdict.low, verdict.high)

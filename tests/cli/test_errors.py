@@ -333,6 +333,8 @@ PARTS = {
     ],
     "bogus": ["genbounds: No such command 'bogus'", "See 'genbounds --help'."],
     "--bogus": ["genbounds: No such option: --bogus"],
+    FD + "good.npy --size 299": ["No such option: --size", "An option of: features."],
+    "gate real.npy good.npy bad.npy --margin 5 %": ["genbounds: '%' stands alone: write 5%"],
     FD + "good.npy --bogus": ["genbounds score: No such option: --bogus"],
     FD + "good.npy --level": ["--level"],
     FD + "good.npy --level x": ["--level"],

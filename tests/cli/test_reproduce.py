@@ -33,7 +33,7 @@ def test_status_and_document(run, files, tmp_path):
     assert expected.items() <= done.json.items()
     assert (tmp_path / "report.html").is_file()
     away = call(run, files, "--n", 5000, "--published", 2.31)
-    assert (away.code, away.out[:4]) == (1, "not:")
+    assert (away.code, away.out[:15]) == (1, "not consistent:")
     assert call(run, files, "--n", 5000).code == 0
     anew = call(run, files, "--n", 5000, "--published", 2.31, "--training-sd", 3)
     assert anew.code == 0

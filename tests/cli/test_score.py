@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import genbounds as gb
+from genbounds import features
 from genbounds.estimators import metric_names
 from genbounds.report import number
 
@@ -486,6 +487,17 @@ def test_metric_without_a_name_lists_all_of_them(run, words):
     names = [line.split()[0] for line in lines if not line.startswith(" ")]  # long ones go on
     assert (found.code, found.err) == (0, "")
     assert names == [*metric_names(), "module:name"]
+
+
+@pytest.mark.parametrize("words", [["--encoder"], ["a/", "--encoder", "help"]])
+@pytest.mark.parametrize("command", ["score", "features", "modes"])
+def test_encoder_without_a_name_lists_all_of_them(run, command, words):
+    found = run(command, *words)
+    lines = found.out.splitlines()[1:]
+    names = {line.split()[0].partition(":")[0] for line in lines if not line.startswith(" ")}
+    assert (found.code, found.err) == (0, "")
+    assert {"dinov2", "clip", "module"} < names
+    assert names - {"dinov2", "clip", "module"} == set(features.FAMILIES) - {"python"}
 
 
 def test_a_command_lists_its_own_metrics(run):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from functools import partial
 
 import numpy as np
@@ -33,6 +34,23 @@ def test_decisions():
     assert gb.gate(GOOD, BAD, REAL, margin=0.3).decision == "pass"
     assert gb.gate(GOOD, BAD, REAL, margin=0.3, equivalence=True).decision == "fail"
     assert gb.gate(SAME, GOOD, REAL, margin=0.3, equivalence=True).decision == "pass"
+
+
+@pytest.mark.parametrize(
+    ("candidate", "baseline", "limits"),
+    [
+        (GOOD, BAD, r"better by ([\d.]+) to ([\d.]+)"),
+        (BAD, GOOD, r"worse by ([\d.]+) to ([\d.]+)"),
+        (SAME, GOOD, r"from ([\d.]+) better to ([\d.]+) worse"),
+    ],
+)
+def test_limits_of_equivalence_are_read_once(candidate, baseline, limits):
+    """No "better by 0.3 (worse by −0.4 to −0.2)"."""
+    found = gb.gate(candidate, baseline, REAL, margin=0.3, equivalence=True)
+    least, most = map(float, re.search(rf"\({limits}, 95\s%\)", str(found)).groups())
+    ends = sorted((abs(found.low), abs(found.high)))
+    assert sorted((least, most)) == pytest.approx(ends, rel=1e-2)
+    assert least < most or found.low < 0.0 < found.high
 
 
 def test_limits_are_one_sided_and_decide():

@@ -54,7 +54,8 @@ def test_verdict_and_pvalue():
         found = gb.reproduction(FAKE, REAL, n=5000, published=published)
         assert found.decision == decision
         assert (found.pvalue >= 0.05 - 1e-12) == (decision == "consistent")
-    assert str(found).startswith("not: ")
+    assert str(found).startswith("not consistent: ")
+    assert "(p < 0.0001)" in str(gb.reproduction(FAKE, REAL, n=5000, published=1e3))
     assert json.loads(json.dumps(found.to_dict()))["decision"] == "not"
     assert "predicted" in found.to_markdown()
 
