@@ -33,12 +33,12 @@ from genbounds.core.close_rows import (
     near_twins,
 )
 from genbounds.core.coincidences import LEAK_SHARE, judge_common_rows
-from genbounds.core.design import Design, Index, design_of, few_seeds
+from genbounds.core.design import Design, Index, design_of
 from genbounds.core.moments import Moments, is_narrow, spread_rows
 from genbounds.core.shared_seeds import FALSE_ALARM, shared_places_pvalue
 from genbounds.diagnostics import Severity, warn_of
 from genbounds.results import Diagnostic
-from genbounds.samples import Sample, features_of
+from genbounds.samples import Sample
 from genbounds.validation import InputError, check_features, check_finite
 
 CHANCE_ROWS = 256
@@ -69,6 +69,12 @@ EXTREME_DECADES = 20.0
 
 COARSE = 0.1
 """Steps of the floating type, in standard deviations, from which on features have lost digits."""
+
+FEW_SEEDS = 10
+"""Seeds, fewer than which make an interval long: Student's t of 9 degrees of freedom is 2.26."""
+
+LEAST_SEEDS = 4
+"""Seeds, fewer than which say too little of how they vary: Student's t does not make up for it."""
 
 ID_WORDS = 1 << 15
 """Words of eight bytes that are digested at a time: half as many bytes would be slower as well."""
@@ -181,6 +187,14 @@ class Checked:
         return tuple(signs)
 
 
+def few_seeds(seeds: int) -> tuple[Diagnostic, ...]:
+    """Warn of seeds so few that the interval is long, or not to be relied on; 0: none were told."""
+    if seeds == 0 or seeds >= FEW_SEEDS:
+        return ()
+    severity: Severity = "caution" if seeds >= LEAST_SEEDS else "unreliable"
+    return (warn_of("few-seeds", severity=severity, seeds=seeds),)
+
+
 def _label_warnings(found: Findings, whose: str, signs: list[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Say what is wrong with groups and strata; `signs`: what a plain array would show."""
     said = []
@@ -235,13 +249,14 @@ def check_sample(
     crossed : bool
         Whether the score has an error for seeds that cross groups.
     """
-    rows = check_features(name, features_of(x), minimum=minimum)
+    told = isinstance(x, Sample)
+    rows = check_features(name, x.features if told else x, minimum=minimum)
     ids = row_ids(rows, name=name)
     size = float(np.median(np.abs(spread_rows(rows, CHANCE_ROWS)).max(axis=1)))
     step = 0.0 if posteriors else rounding_step(rows)
-    if not isinstance(x, Sample):
+    if not told:
         design, found = _signs(rows, ids, posteriors)
-        return Checked(rows, design, False, ids, what, replace(found, size=size, step=step))
+        return Checked(rows, design, told, ids, what, replace(found, size=size, step=step))
     x.check_unchanged(name)
     design = design_of(name, x, crossed=crossed)
     found = Findings(size=size, step=step, alone_z=_alone_z(rows, x, design))
@@ -249,7 +264,7 @@ def check_sample(
         # Of such a sample each row's influence is known by its place: that of its name.
         order = np.argsort(design.unit)
         design = replace(design, unit=design.unit[order])
-        return Checked(rows[order], design, True, ids[order], what, found)
+        return Checked(rows[order], design, told, ids[order], what, found)
     group_z = stratum_z = math.inf
     groups = x.groups if x.series is None else None  # blocks look like nothing of their own
     if groups is not None:
@@ -270,7 +285,7 @@ def check_sample(
         if groups is None or x.seeds is not None
         else shared_places_pvalue(rows, groups),
     )
-    return Checked(rows, design, True, ids, what, found)
+    return Checked(rows, design, told, ids, what, found)
 
 
 def check_rows(
@@ -467,6 +482,23 @@ def _likeness(ones: NDArray[Any], twos: NDArray[Any]) -> tuple[float, float]:
 def _z_if_known(likeness: float, noise: float) -> float:
     """Return the standard errors of a likeness, infinite where one that matters may be missed."""
     return likeness / noise if 0.0 < noise < LARGEST_NOISE else math.inf
+
+
+def drawn(design: Design | None) -> str:
+    """Say in words what is assumed of how a sample was drawn."""
+    if design is None:
+        return "the rows are independent of one another"
+    unit = "rows" if design.units == design.n else "groups of rows"
+    if design.series is not None and design.units < design.n:
+        unit = f"blocks of {design.series.block} rows or more in succession"
+    text = f"the {unit} are independent of one another"
+    if design.seed_labels is not None:
+        text += f" but for the {design.seed_labels.size} seeds that they share"
+    if design.stratified:
+        text += f", within {design.sizes.size} classes whose numbers were fixed"
+    if design.weighted:
+        text += f"; their weights count for {design.effective:.4g} equal ones"
+    return text
 
 
 def drawing_warnings(fake: Checked | None, real: Checked | None) -> tuple[Diagnostic, ...]:

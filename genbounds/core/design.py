@@ -23,8 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._series import Series
-from genbounds.diagnostics import Severity, warn_of
-from genbounds.results import Diagnostic
 from genbounds.samples import Sample
 from genbounds.validation import Float, InputError
 
@@ -36,12 +34,6 @@ standard error there, nine tenths at a share of 0.74 (FD, d = 4, beside fourteen
 
 LEAST_LEFT = 0.2
 """Of 1 - 2 m of a unit with the share m: beyond 0.4 its own products say too little."""
-
-FEW_SEEDS = 10
-"""Seeds, fewer than which make an interval long: Student's t of 9 degrees of freedom is 2.26."""
-
-LEAST_SEEDS = 4
-"""Seeds, fewer than which say too little of how they vary: Student's t does not make up for it."""
 
 LEAST_HALVED = 4
 """Units of a stratum from which it can be halved: either half must show how units vary."""
@@ -319,23 +311,6 @@ def row_design(n: int) -> Design:
     return Design(np.arange(n), np.zeros(n, dtype=np.intp), np.full(n, 1.0 / n))
 
 
-def drawn(design: Design | None) -> str:
-    """Say in words what is assumed of how a sample was drawn."""
-    if design is None:
-        return "the rows are independent of one another"
-    unit = "rows" if design.units == design.n else "groups of rows"
-    if design.series is not None and design.units < design.n:
-        unit = f"blocks of {design.series.block} rows or more in succession"
-    text = f"the {unit} are independent of one another"
-    if design.seed_labels is not None:
-        text += f" but for the {design.seed_labels.size} seeds that they share"
-    if design.stratified:
-        text += f", within {design.sizes.size} classes whose numbers were fixed"
-    if design.weighted:
-        text += f"; their weights count for {design.effective:.4g} equal ones"
-    return text
-
-
 def design_of(name: str, x: Any, *, crossed: bool = False) -> Design | None:
     """Return the design of a sample; None for independent rows of equal weight without labels.
 
@@ -416,14 +391,6 @@ def _check_crossing(name: str, unit: Index, seed: Index) -> None:
     else:
         return
     raise InputError(f"has {why}", argument=name)
-
-
-def few_seeds(seeds: int) -> tuple[Diagnostic, ...]:
-    """Warn of seeds so few that the interval is long, or not to be relied on; 0: none were told."""
-    if seeds == 0 or seeds >= FEW_SEEDS:
-        return ()
-    severity: Severity = "caution" if seeds >= LEAST_SEEDS else "unreliable"
-    return (warn_of("few-seeds", severity=severity, seeds=seeds),)
 
 
 def sums_by(number: Index, values: Float, size: int) -> Float:

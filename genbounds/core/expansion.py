@@ -107,6 +107,8 @@ class Form(ABC):
         How many of them there are; the others are known by their moments only.
     width : int
         Numbers that a block holds for each row.
+    block_rows : int
+        Rows of a block.
     seed : int
         Of random parts and pairs; fixed by each score, so that a result repeats.
     bounded : bool
@@ -121,17 +123,21 @@ class Form(ABC):
     n: int
     rows_at_hand: int
     width: int
+    block_rows: int
     seed: int
     bounded = False
     divisor: float
     known_mean = 0.0
 
-    @abstractmethod
     def blocks(self, part: Index | None) -> Iterator[tuple[Index, Any]]:
         """Yield (positions, block) of the rows with these numbers, or of all.
 
-        Positions count within the selection. A block is good until the next one.
+        Positions count within the selection.
         """
+        numbers = np.arange(self.rows_at_hand) if part is None else part
+        for start in range(0, numbers.size, self.block_rows):
+            at = np.arange(start, min(start + self.block_rows, numbers.size))
+            yield at, self.block(numbers[at])
 
     @abstractmethod
     def block(self, rows: Index) -> Any:
@@ -173,17 +179,12 @@ class FormOfNumbers(Form):
     """A form whose blocks are the numbers of their rows: all of them are held anyway."""
 
     def __init__(self, n: int, width: int) -> None:
-        self.n = self.rows_at_hand = n
+        self.n = self.rows_at_hand = self.block_rows = n
         self.width, self.divisor = width, n - 1.0
 
     def block(self, rows: Index) -> Any:
         """Return the numbers."""
         return rows
-
-    def blocks(self, part: Index | None) -> Iterator[tuple[Index, Any]]:
-        """Yield all rows at once."""
-        rows = np.arange(self.n) if part is None else part
-        yield np.arange(rows.size), self.block(rows)
 
 
 def expand(

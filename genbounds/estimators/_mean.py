@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from genbounds._betting import betting_lower_limit
 from genbounds._text import quoted
-from genbounds.core.design import Design, Index, design_of, drawn, few_seeds, row_design, sums_by
+from genbounds.core.checks import drawn, few_seeds
+from genbounds.core.design import Design, Index, design_of, row_design, sums_by
 from genbounds.core.estimate import Estimate, OwnInterval, heavy_tails, skewed, small_sample
 from genbounds.core.expansion import FormOfNumbers, RowTerms, expand
 from genbounds.estimators._metric_spec import MetricSpec, Prepared

@@ -13,8 +13,8 @@ from genbounds._json import AsJson
 from genbounds._process import threads_for
 from genbounds._tables import Line, Warned
 from genbounds._text import count, interval, listed, number, percent
-from genbounds.core.checks import Checked, check_sample, leaked, row_ids
-from genbounds.core.design import Design, design_of, drawn, row_design
+from genbounds.core.checks import Checked, check_sample, drawn, leaked, row_ids
+from genbounds.core.design import Design, design_of, row_design
 from genbounds.explain._counts import fisher, holm, ratio_interval
 from genbounds.explain._regions import Cell, Index, find_cells
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings

@@ -267,10 +267,10 @@ class FrechetReference:
         check_same_dimension("fake", side.mean.size, "real", real.mean.size)
         if side.rows is not None and real.rows is not None and _offset(side, real) > LARGEST_OFFSET:
             origin = np.asarray(real.rows[0], dtype=np.float64)
-            side, real = _moved(origin, side), _moved(origin, real)
+            side, real = (_moved(one, origin=origin) for one in (side, real))
         unit = _unit(side, real)
         if unit != 1.0:
-            side, real = _divided_by(unit, side), _divided_by(unit, real)
+            side, real = (_moved(one, unit=unit) for one in (side, real))
         small, large = sorted((side.trace, real.trace))
         if 0.0 < small < NEGLIGIBLE_TRACE * large:
             raise _constant_beside(side, real, unit)
@@ -311,17 +311,11 @@ def _offset(fake: FrechetSample, real: FrechetSample) -> float:
     return float(common.max()) / spread if spread > 0.0 else 0.0
 
 
-def _moved(origin: Float, side: FrechetSample) -> FrechetSample:
-    """Return it about this row: large means would cost digits."""
-    rows = np.asarray(side.rows, dtype=np.float64) - origin
-    return sample_of_rows(side.name, rows, side.design, side.seen)
-
-
-def _divided_by(unit: float, side: FrechetSample) -> FrechetSample:
-    """Return the same sample in other units: what is known of its rows stays known."""
+def _moved(side: FrechetSample, *, origin: Float | float = 0.0, unit: float = 1.0) -> FrechetSample:
+    """Return the same sample about this row, since large means cost digits, or in other units."""
     if side.moments is not None:
         return FrechetSample(side.name, side.moments.divided_by(unit))
-    rows = np.asarray(side.rows, dtype=np.float64) / unit
+    rows = (np.asarray(side.rows, dtype=np.float64) - origin) / unit
     return sample_of_rows(side.name, rows, side.design, side.seen)
 
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from genbounds.core.design import Index
 from genbounds.core.expansion import Form, RowTerms
 from genbounds.core.linalg import EPS
-from genbounds.core.moments import row_blocks
+from genbounds.core.moments import BLOCK_BYTES
 from genbounds.estimators.frechet._sample import PAIRING_SEED, FrechetSample
 from genbounds.estimators.spectrum_fit._contour import contour_trace_root
 from genbounds.validation import Float
@@ -192,9 +192,10 @@ class FrechetForm(Form):
         self.mean, self.gap, self.empirical = sample.mean, gap, not sample.independent
         self.generated = generated
         self.hessian, self.transport = hessian, transport
-        self.widest = max(gap.size, hessian.roots.size)
+        widest = max(gap.size, hessian.roots.size)
         self.width = gap.size + hessian.roots.size
-        self.part_rows = max(PART_ROWS, PART_WORK // self.widest**2)  # may stand for all
+        self.block_rows = max(2, BLOCK_BYTES // (8 * widest))
+        self.part_rows = max(PART_ROWS, PART_WORK // widest**2)  # may stand for all
         self.divisor = float(n)  # covariances have divisor n - 1
         self.projection = projection.astype(hessian.dtype, copy=False)
         # With divisor n - 1, mean(x xᵀ) is smaller than the covariance; of a design it is the same.
@@ -205,18 +206,8 @@ class FrechetForm(Form):
 
     def block(self, rows: Index) -> Rows:
         """Return the rows with these numbers, centred, with their coordinates."""
-        x = np.array(self.rows[rows if self.index is None else self.index[rows]], dtype=np.float64)
-        return self._of(x)
-
-    def blocks(self, part: Index | None) -> Iterator[tuple[Index, Rows]]:
-        """Yield centred rows x with their coordinates w."""
-        index = self.index
-        index = index if part is None else part if index is None else index[part]
-        for positions, x in row_blocks(self.rows, index, width=self.widest):
-            yield positions, self._of(x)
-
-    def _of(self, x: Float) -> Rows:
-        """Return rows centred, in place, with their coordinates."""
+        chosen = self.rows[rows if self.index is None else self.index[rows]]  # a copy
+        x: Float = np.asarray(chosen, dtype=np.float64)
         x -= self.mean
         hessian = self.hessian
         w = x.astype(hessian.dtype, copy=False) @ self.projection

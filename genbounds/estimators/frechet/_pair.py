@@ -11,8 +11,7 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
-from genbounds.core.checks import drawing_warnings
-from genbounds.core.design import drawn
+from genbounds.core.checks import drawing_warnings, drawn
 from genbounds.core.estimate import EXACT, Estimate, SampleError, heavy_tails, small_sample
 from genbounds.core.expansion import expand
 from genbounds.core.linalg import (

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.core.checks import check_sample
-from genbounds.core.design import Design, drawn
+from genbounds.core.checks import check_sample, drawn
+from genbounds.core.design import Design
 from genbounds.core.estimate import Estimate, bias_left, small_sample
 from genbounds.core.expansion import expand, halved, third_order
 from genbounds.diagnostics import warn_of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from genbounds.core.design import Index
 from genbounds.core.expansion import Form, RowTerms
-from genbounds.core.moments import row_blocks
+from genbounds.core.moments import BLOCK_BYTES, row_blocks
 from genbounds.validation import POSTERIOR_ATOL, Float, InputError, check_finite
 
 HALVING_SEED = 20_190_110
@@ -64,6 +63,7 @@ class InceptionForm(Form):
         self.rows, self.index = rows, index
         self.n = self.rows_at_hand = rows.shape[0] if index is None else index.size
         self.width, self.divisor = CACHE_SHARE * rows.shape[1], self.n - 1.0
+        self.block_rows = max(2, BLOCK_BYTES // (8 * self.width))
         self.weights = weights
         self.half = np.zeros(self.n, dtype=np.intp) if half is None else half
         if half is not None:
@@ -79,18 +79,9 @@ class InceptionForm(Form):
     def block(self, rows: Index) -> Float:
         """Return posteriors that sum to one."""
         chosen = rows if self.index is None else self.index[rows]
-        p: Float = np.array(self.rows[chosen], dtype=np.float64)
+        p: Float = np.asarray(self.rows[chosen], dtype=np.float64)  # a copy
         p /= p.sum(axis=1, keepdims=True)
         return p
-
-    def blocks(self, part: Index | None) -> Iterator[tuple[Index, Float]]:
-        """Yield posteriors that sum to one."""
-        assert part is None  # one pass is cheap: every row is used
-        for positions, p in row_blocks(
-            self.rows, self.index, width=CACHE_SHARE * self.rows.shape[1]
-        ):
-            p /= p.sum(axis=1, keepdims=True)
-            yield positions, p
 
     def terms(self, block: Float, positions: Index) -> RowTerms:
         """KL(p ‖ q) in nats and -(Σ p²/q - 1) / 2; the same for the halves is kept aside."""

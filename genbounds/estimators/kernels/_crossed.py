@@ -21,7 +21,8 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
-from genbounds.core.design import Design, Index, drawn
+from genbounds.core.checks import drawn
+from genbounds.core.design import Design, Index
 from genbounds.core.estimate import EXACT, SampleError, Tails, welch_degrees_of_freedom
 from genbounds.core.tiles import weighted_sums
 from genbounds.estimators.kernels._pair_kernels import PairKernel, kernel_blocks, upper_blocks

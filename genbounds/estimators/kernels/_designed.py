@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.core.design import Design, Index, drawn, row_design
+from genbounds.core.checks import drawn
+from genbounds.core.design import Design, Index, row_design
 from genbounds.core.estimate import Estimate, SampleError, skewed
 from genbounds.core.expansion import FormOfNumbers, RowTerms, WeightedSums, expand
 from genbounds.core.tiles import weighted_sums

@@ -18,8 +18,8 @@ import numpy as np
 
 from genbounds._tables import Line, Warned
 from genbounds._text import number, percent, quoted, said_by
-from genbounds.core.checks import Checked, leaked
-from genbounds.core.design import drawn, row_design
+from genbounds.core.checks import Checked, drawn, leaked
+from genbounds.core.design import row_design
 from genbounds.estimators.neighbours._halves import unit_keys
 from genbounds.estimators.neighbours._pairs import Rows
 from genbounds.estimators.neighbours._reference import inspected

@@ -9,8 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from genbounds._text import listed
-from genbounds.core.checks import Checked, drawing_warnings
-from genbounds.core.design import drawn
+from genbounds.core.checks import Checked, drawing_warnings, drawn
 from genbounds.core.estimate import (
     Estimate,
     OwnInterval,

@@ -12,9 +12,9 @@ import numpy as np
 
 from genbounds._scratch import is_dask_array
 from genbounds._text import quoted
-from genbounds.core.checks import Checked, check_rows, drawing_warnings
+from genbounds.core.checks import Checked, check_rows, drawing_warnings, drawn
 from genbounds.core.class_shares import classes_of, score_by_class
-from genbounds.core.design import Design, drawn, row_design
+from genbounds.core.design import Design, row_design
 from genbounds.core.estimate import (
     EXACT,
     Estimate,

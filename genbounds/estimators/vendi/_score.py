@@ -12,8 +12,7 @@ import numpy as np
 
 from genbounds._process import threads_for
 from genbounds._text import quoted
-from genbounds.core.checks import check_sample
-from genbounds.core.design import drawn
+from genbounds.core.checks import check_sample, drawn
 from genbounds.core.estimate import Estimate, bias_left, small_sample
 from genbounds.estimators.kernels._kernel_rows import kernel_rows
 from genbounds.estimators.kernels._parameters import Kernel

@@ -228,7 +228,8 @@ def test_rows_are_streamed_from_a_mapped_file(tmp_path, monkeypatch):
 
     from genbounds import files
 
-    monkeypatch.setattr(_moments, "BLOCK_BYTES", 2**20)
+    for module in (_moments, _form):
+        monkeypatch.setattr(module, "BLOCK_BYTES", 2**20)
     d, rng = 64, np.random.default_rng(0)
     real = gb.Moments(np.zeros(d), np.eye(d))
     peaks, sizes = [], []
