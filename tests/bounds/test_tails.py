@@ -25,8 +25,8 @@ def close(tail):
     return pytest.approx(float(tail), rel=1e-8, abs=0.0)
 
 
-@pytest.mark.parametrize("degrees", [1, 2, 3, 10, 100, 2048, 1e6])
-@pytest.mark.parametrize("probability", [0.99, 0.5, 0.05, 1e-8, 1e-20, 1e-100, 1e-300])
+@pytest.mark.parametrize("degrees", [1, 2, 3, 100, 1e6])
+@pytest.mark.parametrize("probability", [0.99, 0.05, 1e-20, 1e-300])
 def test_equal_weights_are_chi_square(degrees, probability):
     upper = stats.chi2.isf(probability, degrees)
     found = weighted_chi_square_tail(7.0 * upper, [7.0], degrees=degrees)
