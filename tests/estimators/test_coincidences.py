@@ -52,14 +52,10 @@ def exact_size(weights, total, own):
     return (reached / pvalues)[last].max()
 
 
-MANY_SPLITS = [(2,) * 7, (2, 2, 2, 2, 3, 3)]
-
-
 @pytest.mark.parametrize(
-    "total",
-    [*(pytest.param(t, marks=pytest.mark.slow) for t in MANY_SPLITS), (1, 2, 2, 4, 5), (8, 9)],
+    "total", [pytest.param((2, 2, 2, 2, 3, 3), marks=pytest.mark.slow), (1, 2, 2, 4, 5)]
 )
-@pytest.mark.parametrize("spread", [0.0, 0.7, 2.0])
+@pytest.mark.parametrize("spread", [0.0, 2.0])
 def test_no_pair_of_laws_is_accused_more_often_than_said(total, spread):
     """Exactly, over all splits of these values; `spread`: of the logarithm of p/q."""
     weights = np.exp(spread * np.random.default_rng(1).standard_normal(len(total)))
@@ -110,14 +106,13 @@ def test_discrete_rows_are_not_accused(name):
         assert judge_common_rows(*ids, (x, y))[1] is None
 
 
-@pytest.mark.parametrize("n", [500, 1000])
-def test_copied_rows_are_seen(n):
+def test_copied_rows_are_seen():
     """5 % of Gaussian rows, in every one of 60 samples: power of at least 95 % at level 0.05."""
     found = 0
     for stream in np.random.SeedSequence(4).spawn(60):
         rng = np.random.default_rng(stream)
-        x, y = rng.standard_normal((2, n, 8))
-        x[: max(25, n // 20)] = y[: max(25, n // 20)]
+        x, y = rng.standard_normal((2, 500, 8))
+        x[:25] = y[:25]
         ids = [gb.estimators.row_ids(z) for z in (x, y)]
         found += judge_common_rows(*ids)[1] == "unreliable"
     assert binom.cdf(found, 60, 0.95) > 0.05
@@ -132,8 +127,11 @@ def test_a_few_copies_of_continuous_rows_are_a_caution():
     assert judge_common_rows(*ids) == (1, None)
 
 
+FEW = ("counts of one rate", "half rows of zeros")  # one rule, which is tried with all above
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", DISCRETE)
+@pytest.mark.parametrize("name", FEW)
 def test_no_command_accuses_discrete_rows(name):
     """Neither as they come, nor told to be independent."""
     rng = np.random.default_rng(6)
@@ -156,18 +154,17 @@ def test_no_command_accuses_discrete_rows(name):
         assert "duplicates" not in {w.code for w in warnings if w.severity == "unreliable"}
 
 
-@pytest.mark.parametrize("name", DISCRETE)
+@pytest.mark.parametrize("name", FEW)
 def test_no_arm_of_discrete_rows_is_set_aside(name):
     arms = {one: lambda n, rng: DISCRETE[name](rng, n) for one in "ab"}
     real = DISCRETE[name](np.random.default_rng(7), 400)
     assert not gb.select.run(arms, real, metric="kid", limit=400).set_aside
 
 
-@pytest.mark.parametrize("kind", ["Gaussian", "fair bits", "counts and a number"])
+@pytest.mark.parametrize("kind", ["fair bits", "counts and a number"])
 def test_files_that_a_sample_holds_twice_count_once(kind):
     """One row in twenty is a copy, in every one of 30 samples."""
     make = {
-        "Gaussian": lambda g: g.standard_normal((400, 8)),
         "fair bits": lambda g: (g.random((400, 64)) < 0.5) * 1.0,
         "counts and a number": lambda g: np.c_[g.poisson(1.0, (400, 3)), g.standard_normal(400)],
     }[kind]

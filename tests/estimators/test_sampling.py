@@ -281,9 +281,9 @@ def test_variance_of_the_quadratic_part(design):
 
 
 @pytest.mark.parametrize(
-    "design", ["groups", "unequal groups", pytest.param("strata", marks=pytest.mark.slow)]
+    ("design", "moved"),
+    [("groups", 0.0), ("unequal groups", 0.3), pytest.param("strata", 0.0, marks=pytest.mark.slow)],
 )
-@pytest.mark.parametrize("moved", [0.0, 0.3])
 def test_curvature_is_a_sum_over_pairs_of_units(design, moved):
     """Σ G_I G_J M_IJ over I ≠ J, M by differences of the plug-in along both steps.
 
@@ -391,8 +391,7 @@ def test_balanced_classes_of_features():
     assert told >= gate(40) > untold
 
 
-@pytest.mark.parametrize("order", [1.0, 2.0])
-def test_balanced_classes_of_vendi_scores(order):
+def test_balanced_classes_of_vendi_scores():
     """The same for 25 of 40 orthogonal directions; untold none of 25 covers."""
     d, classes, each = 40, 25, 8
     basis = 4.0 * np.linalg.qr(np.random.default_rng(0).normal(size=(d, d)))[0]
@@ -406,11 +405,11 @@ def test_balanced_classes_of_vendi_scores(order):
     p = np.concatenate(
         [np.full(d - classes, p[: d - classes].mean()), np.full(classes, p[d - classes :].mean())]
     )
-    truth = np.exp(-(p @ np.log(p))) if order == 1.0 else 1.0 / (p @ p)
+    truth = np.exp(-(p @ np.log(p)))
     k = np.repeat(np.arange(classes), each)
 
     def score(x):
-        return gb.vendi_score(x, kernel="cosine", order=order)
+        return gb.vendi_score(x, kernel="cosine")
 
     told, untold = covers(lambda rng: [(rows(k, rng), {"strata": k})], score, truth, runs=25)
     assert told >= gate(25) > untold
@@ -515,17 +514,10 @@ def test_models_with_the_same_prompts():
         ({"weights": [1.0, 1.0]}, r"`weights` must have shape \(6,\)"),
     ],
 )
-@pytest.mark.parametrize("score", ["fd", "is"])
-def test_a_wrong_design_gets_one_clear_line(score, design, words):
+def test_a_wrong_design_gets_one_clear_line(design, words):
     x = np.random.default_rng(8).dirichlet(np.ones(3), 6)
-    real = gb.Moments(np.zeros(3), np.eye(3))
-
-    def call():
-        sample = gb.Sample(x, **design)
-        return gb.frechet_distance(sample, real) if score == "fd" else gb.inception_score(sample)
-
     with pytest.raises(gb.InputError, match=words) as caught:
-        call()
+        gb.inception_score(gb.Sample(x, **design))
     assert "\n" not in str(caught.value)
     assert "np." not in str(caught.value)
 

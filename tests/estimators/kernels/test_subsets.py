@@ -8,7 +8,7 @@ from scipy.stats import chi2
 
 import genbounds as gb
 from genbounds.validation import InputError, seeded
-from tests.estimators.kernels.test_kid import double_sum
+from tests.estimators.kernels.test_distance import KERNELS, direct
 from tests.warnings_of import codes
 
 
@@ -22,18 +22,16 @@ def test_value_is_the_mean_over_subsets_and_the_caution_says_their_spread(size):
     """As torch-fidelity, torchmetrics and clean-fid have it: a loop over textbook sums."""
     x, y = samples()
     rng = seeded(3, "subsets")
-    direct = [
-        double_sum(x[rng.choice(200, size, replace=False)], y[rng.choice(150, size, replace=False)])
-        for _ in range(25)
-    ]
+    drawn = ([z[rng.choice(len(z), size, replace=False)] for z in (x, y)] for _ in range(25))
+    sums = [direct(*pair, KERNELS["kid"][1], unbiased=True) for pair in drawn]
     score = gb.kernel_distance(x, y, subsets=25, subset_size=size, seed=3)
-    assert score.value == pytest.approx(np.mean(direct), rel=1e-10)
+    assert score.value == pytest.approx(np.mean(sums), rel=1e-10)
     assert score.estimator == "subsets"
     assert codes(score) == {"subset-spread"}
     (warning,) = score.warnings
-    assert f"{np.std(direct):.4g}" in warning.message
+    assert f"{np.std(sums):.4g}" in warning.message
     everything = gb.kernel_distance(x, y)
-    assert score.stderr**2 == pytest.approx(everything.stderr**2 + np.var(direct) / 24, rel=1e-9)
+    assert score.stderr**2 == pytest.approx(everything.stderr**2 + np.var(sums) / 24, rel=1e-9)
     assert f"{score.stderr:.4g}" in warning.message
 
 

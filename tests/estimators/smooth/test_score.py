@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import genbounds as gb
-from genbounds.estimators import register_metric
-from tests.estimators.smooth.scores import gap, kid, log_inception
+from tests.estimators.smooth.scores import gap, log_inception
 from tests.warnings_of import codes
 
 torch = pytest.importorskip("torch")
@@ -24,19 +23,6 @@ def of(function, **more):
     return gb.SmoothScore(
         function, name="mine", higher_is_better=False, needs_reference=True, **more
     )
-
-
-@pytest.mark.slow
-def test_it_is_a_metric_everywhere():
-    alone = MEANS(X, Y)
-    ranking = gb.compare({"x": X, "z": Z}, Y, metric=MEANS)
-    assert ranking.scores["x"] == alone
-    assert ranking.contenders == ("x",)
-    assert gb.gate(Z, X, Y, margin=0.1, metric=MEANS).decision == "fail"
-    assert gb.plan(X, Y, half_width=0.5, metric=MEANS).feasible
-    assert gb.track({1: Z, 2: X}, Y, metric=MEANS).best == 2
-    arms = {n: gb.simulate.GaussianArm(np.full(3, s), np.eye(3)) for n, s in (("a", 0), ("b", 2))}
-    assert gb.select.run(arms, Y, metric=MEANS, batch=50, budget=600).best == "a"
 
 
 def test_the_plug_in_keeps_the_bias():
@@ -149,14 +135,6 @@ def test_samples_that_do_not_fit():
 def test_a_score_without_an_error_in_double_precision_is_one_line(factor, derivative):
     with pytest.raises(gb.InputError, match="multiply all samples by a common"):
         of(gap, derivative=derivative)(factor * X, factor * Y)
-
-
-def test_no_name_of_another_metric():
-    for name in ("fd", "fid"):
-        with pytest.raises(gb.InputError, match="name"):
-            register_metric(
-                gb.SmoothScore(kid, name=name, higher_is_better=False, needs_reference=True)
-            )
 
 
 def test_without_torch_it_says_what_to_install(monkeypatch):
