@@ -71,27 +71,6 @@ def test_noise_of_shared_prompts_cancels():
     assert "the samples of the models are independent of one another" in loose.assumptions
 
 
-@pytest.mark.nightly
-@pytest.mark.statistical
-def test_joint_intervals_miss_no_more_often_than_claimed():
-    """Null: all three differences hold together with probability >= 0.95 (Bonferroni).
-
-    300 rankings of three equal models against a shared sampled reference. At most 43 misses are
-    allowed: P(Bin(300, 0.05) > 43) < 1e-9 (and < 1e-6 even at a true 0.07). Power: intervals of
-    half the width miss 40 % of the time or more and would be caught with certainty, which the
-    negative control shows.
-    """
-    rng = np.random.default_rng(4)
-    misses = halved = 0
-    for _ in range(300):
-        real = features(rng, 200, 0.0, d=3)
-        ranking = gb.compare({name: features(rng, 200, 0.4, d=3) for name in "abc"}, real)
-        misses += any(d.distinguishable for d in ranking.differences)
-        halved += any(abs(d.value) > (d.high - d.low) / 4 for d in ranking.differences)
-    assert misses <= 43
-    assert halved > 43
-
-
 @pytest.mark.statistical
 def test_differences_of_many_equal_models_hold_together():
     """Null: the 28 differences of eight models hold together with a probability of 0.95.

@@ -154,22 +154,17 @@ def test_never_unasked(publish):
 COMMANDS = {
     "score": "real.zip model.zip",
     "select": "real.zip model.zip other.zip",
-    "gate": "real.zip model.zip other.zip --margin 1",
-    "plan": "real.zip model.zip --half-width 1",
-    "track": "real.zip 1.zip 2.zip",
     "memorisation": "model.zip --train real.zip --heldout other.zip",
-    "mixture": "real.zip model.zip other.zip",
-    "modes": "real.zip model.zip",
     "features": "model.zip --out model.npy",
 }
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_fetches_when_asked(publish, monkeypatch, tmp_path, capsys, command):
+def test_commands_fetch_when_asked(publish, monkeypatch, tmp_path, capsys, command):
     """They are fetched before anything is encoded; with `--weights` there is nothing to fetch."""
     folder = publish(f"net-{DIGEST[:8]}.pth")
     monkeypatch.chdir(tmp_path)
-    for name in ("real.zip", "model.zip", "other.zip", "1.zip", "2.zip"):
+    for name in ("real.zip", "model.zip", "other.zip"):
         with zipfile.ZipFile(name, "w") as archive:
             archive.writestr("0.png", b"")
     call = [command, *COMMANDS[command].split(), "--encoder", "timm:net"]

@@ -50,7 +50,7 @@ def first_look(metric, reference, d, options=None):
 DIVERSE = {"two": Clusters(2), "five": Clusters(5), "three": Clusters(3)}
 
 
-@pytest.mark.parametrize("policy", ["lucb", "greedy", "debiased-ucb", "thompson"])
+@pytest.mark.parametrize("policy", ["lucb", "thompson"])
 def test_rke_finds_the_most_diverse(policy):
     options = {"bandwidth": 1.0}
     result = select.run(
@@ -66,8 +66,10 @@ def test_rke_finds_the_most_diverse(policy):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [{"kernel": "cosine"}, {"bandwidth": 1.0, "components": 20}])
-@pytest.mark.parametrize("policy", ["lucb", "debiased-ucb"])
+@pytest.mark.parametrize(
+    ("options", "policy"),
+    [({"kernel": "cosine"}, "lucb"), ({"bandwidth": 1.0, "components": 20}, "debiased-ucb")],
+)
 def test_vendi_finds_the_most_diverse(options, policy):
     result = select.run(
         DIVERSE, metric="vendi", options=options, policy=policy, batch=50, budget=1_500
