@@ -14,7 +14,7 @@ from genbounds import __version__
 from genbounds._errors import InputError
 from genbounds._text import display
 from genbounds.cli import INTERRUPTED
-from genbounds.cli._command import Command
+from genbounds.cli._command import app
 from genbounds.cli._terminal import complain, heard, write_errors
 
 EXAMPLES = """Examples:
@@ -39,26 +39,12 @@ DONE, BAD_INPUT = 0, 2
 # Typer's own base class of wrong usage is not public; that of its bad parameter is.
 _UsageError = cast(type[Exception], typer.BadParameter.__mro__[1])
 
-app = typer.Typer(
-    name="genbounds",
-    help="The statistics of judging generative models.",
-    epilog=EXAMPLES,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
-
-
 NAMES = "score select gate plan track memorisation mixture modes reproduce features audit bounds"
 # Each is a function in a file of its name.
-COMMANDS: dict[str, Command] = {
-    name: getattr(import_module(f"genbounds.cli.{name}"), name) for name in NAMES.split()
-}
-for each in COMMANDS.values():
-    each.register(app)
+COMMANDS = {name: getattr(import_module(f"genbounds.cli.{name}"), name) for name in NAMES.split()}
 
 
-@app.callback(invoke_without_command=True)
+@app.callback(invoke_without_command=True, epilog=EXAMPLES)
 def start(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
@@ -136,7 +122,7 @@ def _refuse_by_sight(arguments: Sequence[str]) -> None:
 def _elsewhere(option: str | None, asked: Sequence[str]) -> str:
     """Say which commands have an option that the one which was asked for has not."""
     name = "" if option is None else option.lstrip("-").replace("-", "_")
-    having = [each for each in COMMANDS if name in signature(COMMANDS[each].run).parameters]
+    having = [each for each in COMMANDS if name in signature(COMMANDS[each]).parameters]
     return "" if not having or {*asked} & {*having} else f" An option of: {', '.join(having)}."
 
 

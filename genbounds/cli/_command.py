@@ -54,25 +54,35 @@ class Answer:
     negative: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
-    """A command of the program: what `--help` says of it, and what runs it."""
+app = typer.Typer(
+    name="genbounds",
+    help="The statistics of judging generative models.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 
-    run: Callable[..., None]
-    usage: str
-    examples: str
-    metrics: Callable[[], Iterable[str]] | None
-    own_metrics: bool
 
-    def register(self, app: typer.Typer) -> None:
-        """Make it a command of `app`."""
-        app.command(
-            self.run.__name__,
-            cls=functools.partial(_Command, command=self),  # type: ignore[arg-type]
-            options_metavar=f"{self.usage} [OPTIONS]",
-            # Left to itself, the list of commands cuts it at the width of the terminal.
-            short_help=" ".join((self.run.__doc__ or "").partition("\n\n")[0].split()),
-        )(self.run)
+class _Command(TyperCommand):
+    """A command whose usage line reads as in the documentation, and which lists its metrics."""
+
+    def __init__(
+        self,
+        *args: Any,
+        examples: str,
+        metrics: Callable[[], Iterable[str]] | None,
+        own_metrics: bool,
+        **options: Any,
+    ) -> None:
+        super().__init__(*args, **options)
+        self.examples, self.metrics, self.own_metrics = examples, metrics, own_metrics
+        for parameter in self.params:
+            if parameter.param_type_name == "argument":  # else "<list[Path]>" stands beside it
+                setattr(parameter, "display_type_rich", lambda ctx: None)  # noqa: B010
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return what follows the name of the command."""
+        return [self.options_metavar or ""]
 
     def metric_lines(self, width: int) -> str:
         """Return what each metric is, in lines of at most `width`; "" if there are none."""
@@ -85,40 +95,16 @@ class Command:
             known["module:name"] = "a score of your own (a SmoothScore)"
         return _lines(known, width)
 
-
-def _lines(known: Mapping[str, str], width: int) -> str:
-    """Return each name and what is said of it, in lines of at most `width`."""
-    indent = max(map(len, known)) + 2
-    return "".join(
-        f"{textwrap.fill(f'{name:<{indent}}{text}', width, subsequent_indent=' ' * indent)}\n"
-        for name, text in known.items()
-    )
-
-
-class _Command(TyperCommand):
-    """A command whose usage line reads as in the documentation, and which lists its metrics."""
-
-    def __init__(self, *args: Any, command: Command, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.command = command
-        for parameter in self.params:
-            if parameter.param_type_name == "argument":  # else "<list[Path]>" stands beside it
-                setattr(parameter, "display_type_rich", lambda ctx: None)  # noqa: B010
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return what follows the name of the command."""
-        return [self.options_metavar or ""]
-
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write metrics and examples, their lines as they are."""
-        lines = self.command.metric_lines(formatter.width - 2)
+        lines = self.metric_lines(formatter.width - 2)
         self.epilog = f"Metrics:\n\n\b\n{lines}\n" if lines else ""
-        self.epilog += f"Examples:\n\n\b{self.command.examples}"
+        self.epilog += f"Examples:\n\n\b{self.examples}"
         super().format_epilog(ctx, formatter)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """List metrics or encoders for an option with nothing after it, or with `help`."""
-        lists = {"--metric": self.command.metric_lines}
+        lists = {"--metric": self.metric_lines}
         if any(parameter.name == "encoder" for parameter in self.params):
             lists["--encoder"] = functools.partial(_lines, ENCODERS)
         for option, lines in lists.items():
@@ -131,6 +117,15 @@ class _Command(TyperCommand):
         return super().parse_args(ctx, args)
 
 
+def _lines(known: Mapping[str, str], width: int) -> str:
+    """Return each name and what is said of it, in lines of at most `width`."""
+    indent = max(map(len, known)) + 2
+    return "".join(
+        f"{textwrap.fill(f'{name:<{indent}}{text}', width, subsequent_indent=' ' * indent)}\n"
+        for name, text in known.items()
+    )
+
+
 def command(
     usage: str,
     examples: str,
@@ -138,8 +133,8 @@ def command(
     metrics: Callable[[], Iterable[str]] | None = None,
     own_metrics: bool = True,
     advice: str = "run the same command again.",
-) -> Callable[[Callable[..., Answer]], Command]:
-    """Make a command of a function.
+) -> Callable[[Callable[..., Answer]], Callable[..., None]]:
+    """Make a command of the program of a function.
 
     Parameters
     ----------
@@ -155,7 +150,7 @@ def command(
         What to do after Ctrl-C.
     """
 
-    def made(function: Callable[..., Answer]) -> Command:
+    def made(function: Callable[..., Answer]) -> Callable[..., None]:
         parameters = _declared(function)
         kinds = get_type_hints(function)
         # Of an argument of the library that an option carries, errors are about the option.
@@ -189,9 +184,14 @@ def command(
         run.__name__, run.__doc__ = function.__name__, function.__doc__
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {each.name: each.annotation for each in parameters}
-        return Command(
-            run=run, usage=usage, examples=examples, metrics=metrics, own_metrics=own_metrics
-        )
+        own = {"examples": examples, "metrics": metrics, "own_metrics": own_metrics}
+        return app.command(
+            run.__name__,
+            cls=functools.partial(_Command, **own),  # type: ignore[arg-type]
+            options_metavar=f"{usage} [OPTIONS]",
+            # Left to itself, the list of commands cuts it at the width of the terminal.
+            short_help=" ".join((run.__doc__ or "").partition("\n\n")[0].split()),
+        )(run)
 
     return made
 

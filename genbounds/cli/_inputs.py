@@ -303,7 +303,10 @@ def _encoded(path: Path, name: str, encoder: FolderEncoder | None) -> Path:
 
 def model_names(paths: Sequence[Path]) -> list[str]:
     """Short names for files: their stems, lengthened by folders where those coincide."""
-    stems = [_stem(path) for path in paths]
+    stems = []
+    for path in paths:  # a folder has no ending, whatever dots it holds
+        stem = path.stem.removesuffix(".tar") if path.name.endswith(".tar.gz") else path.stem
+        stems.append(path.name if path.is_dir() else stem)
     names = list(stems)
     for depth in range(2, max((len(path.parts) for path in paths), default=0) + 1):
         counts = Counter(names)
@@ -325,13 +328,6 @@ def model_names(paths: Sequence[Path]) -> list[str]:
         taken.add(unique)
         names[index] = unique
     return names
-
-
-def _stem(path: Path) -> str:
-    """Return a file's name without its ending; a folder has none, whatever dots it holds."""
-    if path.is_dir():
-        return path.name
-    return path.stem.removesuffix(".tar") if path.name.endswith(".tar.gz") else path.stem
 
 
 # --- labels that nobody called groups or strata ---------------------------------------------------

@@ -155,13 +155,6 @@ class Run:
                     reason = f"no convergence of {shown(name)}: {error.about(display(model.path))}"
                     self.warnings.append(warn_of("generated-moments-only", reason=reason))
 
-    def in_order(self) -> dict[str, Score]:
-        """All scores as the table shows them: best first, the reference last."""
-        scores = dict(self.scores if self.ranking is None else self.ranking.scores)
-        if self.reference_score is not None and self.read.reference is not None:
-            scores[f"{self.read.reference.name} (reference)"] = self.reference_score
-        return scores
-
     def document(self) -> dict[str, Any]:
         """Everything so far, as `--json` prints it."""
         metric = {"metric": self.read.spec.name}
@@ -217,7 +210,7 @@ class Run:
 
 
 def _show(run: Run, *, verbose: bool) -> None:
-    """Print the table, best model first, then the verdict, warnings and assumptions."""
+    """Print the table, best model first, reference last; then verdict, warnings, assumptions."""
     from genbounds.report import Name, Table
     from genbounds.report.wording import letters_of, mark, together_table, verdict_line, winner_line
 
@@ -226,7 +219,9 @@ def _show(run: Run, *, verbose: bool) -> None:
     say(
         f"{run.read.spec.title} ({better} is better), {percent(run.level)} confidence intervals", ""
     )
-    scores = run.in_order()
+    scores = dict(run.scores if ranking is None else ranking.scores)
+    if run.reference_score is not None and run.read.reference is not None:
+        scores[f"{run.read.reference.name} (reference)"] = run.reference_score
     columns: dict[str, list[Any]] = {
         "Model": [Name(name) for name in scores],
         "Score": [score.value for score in scores.values()],

@@ -79,7 +79,8 @@ FORMATTED = re.compile(
     rf"\[?(?P<digits>(?!10[{SUPERSCRIPT}])[{MINUS}-]?\d[\d\N{{NARROW NO-BREAK SPACE}}]*(?:\.\d+)?)?"
     rf"(?:·?10(?P<exponent>[{SUPERSCRIPT}]+))?(?<=[\d\s{SUPERSCRIPT}])(?![\w.])"
 )
-"""A number at the start of a text: of a share, of an interval, of a score with its interval."""
+"""A number at the start of a text, as `genbounds._text` writes it: of a share, of an interval, of a
+score with its interval."""
 
 
 FOOT = "Made by genbounds. The page is complete in itself: it loads nothing from anywhere."
@@ -172,8 +173,11 @@ def _sort_key(cell: Cell) -> str:
     if cell is None or cell == NO_VALUE or (isinstance(cell, float) and math.isnan(cell)):
         return ""
     if isinstance(cell, str):
-        found = FORMATTED.match(cell)
-        return cell[:72] if found is None else repr(_value(found))
+        if (found := FORMATTED.match(cell)) is None:
+            return cell[:72]
+        digits = "".join((found["digits"] or "1").split()).replace(MINUS, "-")
+        exponent = (found["exponent"] or "0").translate(FROM_SUPERSCRIPT)
+        cell = float(f"{digits}e{exponent}")
     return repr(float(cell))
 
 
@@ -183,13 +187,6 @@ def is_number(cell: Cell) -> bool:
         found = FORMATTED.fullmatch(cell.removeprefix("<").removesuffix("%").rstrip())
         return cell == NO_VALUE or found is not None
     return cell is None or (isinstance(cell, (int, float)) and not isinstance(cell, bool))
-
-
-def _value(found: re.Match[str]) -> float:
-    """Return the number that `genbounds._text` has written."""
-    digits = "".join((found["digits"] or "1").split())
-    exponent = (found["exponent"] or "0").translate(FROM_SUPERSCRIPT)
-    return float(f"{digits.replace(MINUS, '-')}e{exponent}")
 
 
 def _base64(data: bytes) -> str:

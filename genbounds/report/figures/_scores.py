@@ -32,23 +32,12 @@ def rank_plot(ranking: Ranking) -> Figure:
     Figure
         Models that share a letter do not differ significantly.
     """
-    letters = letters_of(ranking)
-    figure = _scores(
+    return _scores(
         ranking.scores,
         metric=ranking.metric,
         level=ranking.level,
-        letters=letters,
+        letters=letters_of(ranking),
         filled=ranking.contenders,
-    )
-    return replace(
-        figure,
-        caption=(
-            f"{figure.caption} Filled: the models that may be the best. Models that share a group "
-            f"letter do not differ significantly at {percent(ranking.level)}, all comparisons "
-            "taken jointly."
-            if letters
-            else figure.caption
-        ),
     )
 
 
@@ -108,10 +97,15 @@ def _scores(
         f"with {number(first.value)}, interval {interval(first.low, first.high)}."
     )
     figure = drawn(picture, alt=alt, caption="", table=_table(scored, letters))
+    joint = (
+        " Filled: the models that may be the best. Models that share a group letter do not differ "
+        f"significantly at {percent(level)}, all comparisons taken jointly."
+    )
     caption = (
         f"{title}. Lines are {percent(level)} confidence intervals"
         + ("; one with an arrow goes on, to 0 or beyond the axis." if any(cut) else ".")
         + (" Crosses: unreliable, see the warnings." if crosses else "")
+        + (joint if letters else "")
     )
     return replace(figure, caption=caption)
 
