@@ -147,7 +147,9 @@ def read_inputs(
         _refuse_size_of_statistics(reading, "here is no reference")
     paths = [*models] if reference is None else [reference, *models]
     # Before anything is read: the files may be large.
-    headers = {path: read_header(path) for path in paths if kind_by_name(path) is None}
+    headers = {
+        path: read_header(path, metric.statistics) for path in paths if kind_by_name(path) is None
+    }
     files = {path: header for path, header in headers.items() if not header.images}
     check_same_encoder({display(path): header.origin for path, header in files.items()})
     if metric.data == "features":
@@ -174,6 +176,7 @@ def _input(path: Path, metric: MetricSpec, reading: Reading, *, needed: bool) ->
     """Read one file, opened once: features and labels are of one moment."""
     with contents_of(path) as contents:
         contents.values = metric.data == "values"
+        contents.statistics_keys = metric.statistics
         held = contents.read()
         labels: dict[str, NDArray[Any] | None] = {}
         undecided = None

@@ -134,6 +134,8 @@ class MetricSpec:
         "optional": only for what all models share, such as a bandwidth.
     moments : bool
         Whether a mean and a covariance will do for either sample.
+    statistics : tuple of str
+        What files call that mean and that covariance.
     estimators : tuple of str
     options : tuple of str
         Names of the options that `prepare` takes.
@@ -156,6 +158,7 @@ class MetricSpec:
     data: Literal["features", "posteriors", "values"] = "features"
     reference: Literal["required", "optional", "none"] = "required"
     moments: bool = False
+    statistics: tuple[str, str] = ("mu", "sigma")
     estimators: tuple[str, ...] = ("debiased", "plugin")
     options: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()

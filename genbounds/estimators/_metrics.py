@@ -42,6 +42,7 @@ BUILT_IN = (
     copies.AUTHPCT,
     copies.MIFID,
     _mean.MEAN,
+    frechet.SFID,
 )
 
 _registry = {name: spec for spec in BUILT_IN for name in (spec.name, *spec.aliases)}

@@ -24,6 +24,8 @@ _log = logging.getLogger("genbounds.files")
 
 FEATURE_KEYS = ("features", "reps", "feats", "arr_0")  # dgm-eval: reps; clean-fid: feats
 STATISTICS_KEYS = ("mu", "sigma")
+SPATIAL_KEYS = ("mu_s", "sigma_s")
+"""guided-diffusion's statistics of spatial features, of which sFID is the distance."""
 LABEL_KEYS = ("groups", "seeds", "order", "strata", "labels")
 ITEMS_KEY = "items"
 """What each row is of: the name of an image in its folder or archive."""
@@ -137,11 +139,16 @@ class Contents:
         Where the features came from, as far as the file says; names of labels among it.
     columns : collection of str
         Arrays of which each is one feature.
+    known_n : callable
+        Returns how many samples are behind the statistics of a file that is known by its digest.
     values : bool
         Whether one number per sample, in one dimension, is read as one feature; not by default.
+    statistics_keys : tuple of str
+        What the mean and the covariance are called: `STATISTICS_KEYS` by default.
     """
 
     values = False
+    statistics_keys = STATISTICS_KEYS
 
     def __init__(
         self,
@@ -150,6 +157,7 @@ class Contents:
         arrays: Mapping[str, Callable[[], Stored]],
         metadata: object = None,
         columns: Collection[str] = (),
+        known_n: Callable[[], int | None] = lambda: None,
     ) -> None:
         self.shown = shown
         self.packed = packed
@@ -157,6 +165,7 @@ class Contents:
         pairs = metadata.items() if isinstance(metadata, dict) else ()
         self.metadata = {key: value for key, value in pairs if isinstance(value, str)}
         self.columns = columns
+        self.known_n = known_n
 
     @property
     def origin(self) -> dict[str, str]:
@@ -191,11 +200,16 @@ class Contents:
         """Return the name of the features; None if the file holds statistics."""
         shown = self.shown
         found = [key for key in FEATURE_KEYS if key in self.arrays]
-        statistics = all(key in self.arrays for key in STATISTICS_KEYS)
+        keys = self.statistics_keys
+        statistics = all(key in self.arrays for key in keys)
+        if "mu" in self.arrays and not statistics:
+            raise InputError(
+                f"{shown}: has statistics and no {' and '.join(keys)}, which are needed here."
+            )
         if statistics and found == ["arr_0"] and self.pack:
             return None
         if len(found) + statistics > 1:
-            both = [*found, *(STATISTICS_KEYS if statistics else ())]
+            both = [*found, *(keys if statistics else ())]
             raise InputError(
                 f"{shown}: is ambiguous, it has {' and '.join(both)}: "
                 "keep one array of features, or only the statistics."
@@ -228,22 +242,25 @@ class Contents:
     def statistics(self) -> Statistics:
         """Read mean, covariance and what else is there of n and rows, as float64."""
         shown = self.shown
-        mean, cov = (self.arrays[key]() for key in STATISTICS_KEYS)
+        keys = self.statistics_keys
+        mean, cov = (self.arrays[key]() for key in keys)
         if len(mean.shape) != 1 or 0 in mean.shape or cov.shape != mean.shape * 2:
             raise InputError(
-                f"{shown}: mu has shape {mean.shape} and sigma {cov.shape}: "
+                f"{shown}: {keys[0]} has shape {mean.shape} and {keys[1]} {cov.shape}: "
                 "statistics need shapes (d,) and (d, d)."
-            )
-        if self.pack:
-            _log.warning(
-                "%s: its statistics (mu, sigma) are taken, not its pictures: `genbounds features` "
-                "encodes these.",
-                shown,
             )
         others = {key: self.arrays[key]() for key in ("n", "rows") if key in self.arrays}
         for stored in (mean, cov, *others.values()):
             _check_numbers(stored)
-        n = _count(shown, others["n"]) if "n" in others else None
+        n = _count(shown, others["n"]) if "n" in others else self.known_n()
+        if self.pack:
+            _log.warning(
+                "%s: its statistics (%s%s) are taken, not its pictures: `genbounds features` "
+                "encodes these.",
+                shown,
+                ", ".join(keys),
+                "" if n is None else f"; n = {n:,}",
+            )
         rows = _part(shown, others["rows"], mean.shape[0], n) if "rows" in others else None
         return Statistics(
             mean.load().astype(np.float64), cov.load().astype(np.float64), n, rows, self.origin

@@ -19,6 +19,7 @@ from genbounds.files._bomb import check_bomb
 from genbounds.files._content import METADATA_KEY, Contents, Stored
 from genbounds.files._digest import check_complete, checked
 from genbounds.files._zip import open_zip
+from genbounds.files.packs import known_n
 from genbounds.validation import InputError
 
 # A header of NumPy's own is some hundred bytes; its reader refuses more than 10,000 characters.
@@ -66,7 +67,9 @@ def npz_contents(file: IO[bytes], shown: str) -> Contents:
             found = json.loads(members[METADATA_KEY]().load().tobytes().decode())
             metadata |= found if isinstance(found, dict) else {}
     check_complete(members, metadata)
-    return Contents(os.fstat(file.fileno()).st_size, shown, members, metadata)
+    size = os.fstat(file.fileno()).st_size
+    known = partial(known_n, file, size)
+    return Contents(size, shown, members, metadata, known_n=known)
 
 
 def _member(

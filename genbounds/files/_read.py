@@ -18,6 +18,7 @@ from genbounds.files._content import (
     FEATURE_KEYS,
     ITEMS_KEY,
     LABEL_KEYS,
+    STATISTICS_KEYS,
     Contents,
     Labels,
     Statistics,
@@ -173,12 +174,14 @@ class Header:
     images: bool
 
 
-def read_header(path: Paths) -> Header:
+def read_header(path: Paths, statistics: tuple[str, str] = STATISTICS_KEYS) -> Header:
     """Read what `read_metadata` and `image_count` do, and the shape, opening the file once.
 
     Parameters
     ----------
     path : path-like or list of path-like
+    statistics : tuple of str, default ("mu", "sigma")
+        Names of the mean and the covariance, where it holds statistics.
 
     Returns
     -------
@@ -198,13 +201,14 @@ def read_header(path: Paths) -> Header:
         return Header({}, None, False)
     shape, images = None, False
     with contents_of(path) as contents:
+        contents.statistics_keys = statistics
         # Where a file holds something else, whoever reads it says so.
         with suppress(InputError):
             features = contents.features
             if features is not None:
                 shape = features.shape[0], features.shape[1]
             else:
-                shape = 0, (contents.arrays["mu"]().shape or (0,))[-1]
+                shape = 0, (contents.arrays[statistics[0]]().shape or (0,))[-1]
         if shape is None and endings <= {".npy", ".npz"}:
             with suppress(InputError):
                 images = bool(_images(contents).shape)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 import os
 import tarfile
 import zipfile
@@ -10,7 +12,9 @@ import zipfile
 import numpy as np
 import pytest
 
+import genbounds as gb
 from genbounds import features, files
+from genbounds.cli import main
 from tests.features.conftest import N, pictures, png
 from tests.features.test_extract import Toy
 from tests.refusal import refused
@@ -159,3 +163,50 @@ def test_reference_packs_of_guided_diffusion(tmp_path, caplog):
     np.savez(tmp_path / "both.npz", arr_0=rows, mu=rows.mean(0), sigma=np.cov(rows, rowvar=False))
     with refused("both.npz", "ambiguous"):
         files.read(tmp_path / "both.npz")
+
+
+@pytest.fixture
+def packs(tmp_path):
+    """A pack of the public form, and statistics and rows of spatial features to score with it."""
+    rng = np.random.default_rng(1)
+    rows, spatial = rng.normal(size=(500, 4)), rng.normal(size=(500, 3))
+    np.savez(
+        tmp_path / "pack.npz",
+        arr_0=rng.integers(0, 256, size=(6, 5, 5, 3), dtype=np.uint8),
+        mu=rows.mean(0),
+        sigma=np.cov(rows, rowvar=False),
+        mu_s=spatial.mean(0),
+        sigma_s=np.cov(spatial, rowvar=False),
+    )
+    np.savez(tmp_path / "fid.npz", mu=rows.mean(0), sigma=np.cov(rows, rowvar=False), n=500)
+    np.save(tmp_path / "spatial.npy", 1.5 * rng.normal(size=(400, 3)))
+    return tmp_path
+
+
+def test_a_known_pack_says_its_n(packs, caplog, monkeypatch):
+    """By the digest of the whole file; another file of the same size is not known."""
+    path = packs / "pack.npz"
+    content = path.read_bytes()
+    known = {hashlib.sha256(content).hexdigest(): (len(content), 1_281_167)}
+    assert files.read_statistics(path).n is None
+    monkeypatch.setattr("genbounds.files.packs.KNOWN", known)
+    assert files.read_statistics(path).n == 1_281_167
+    assert "(mu, sigma; n = 1,281,167) are taken" in caplog.text
+    at = content.index(b"PK\x01\x02") + 12  # when its first array was packed
+    other = content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+    (packs / "other.npz").write_bytes(other)
+    assert files.read_statistics(packs / "other.npz").n is None
+
+
+def test_sfid_takes_the_statistics_of_spatial_features(packs, capsys):
+    args = [str(packs / "pack.npz"), str(packs / "spatial.npy"), "--json"]
+    assert main(["score", *args, "--metric", "sfid"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["rows"]
+    with np.load(packs / "pack.npz") as pack:
+        real = gb.Moments(pack["mu_s"], pack["sigma_s"])
+    expected = gb.frechet_distance(np.load(packs / "spatial.npy"), real)
+    assert (row["metric"], row["value"]) == ("sfid", pytest.approx(expected.value, rel=1e-12))
+    assert main(["score", *args]) == 2  # 4 features beside 3
+    assert main(["score", *args[:1], str(packs / "fid.npz"), "--metric", "sfid"]) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.endswith("fid.npz: has statistics and no mu_s and sigma_s, which are needed here.")

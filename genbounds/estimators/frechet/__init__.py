@@ -21,6 +21,7 @@ from genbounds.estimators.frechet._known_moments import (
     gaussian_influence_variance as gaussian_influence_variance,
 )
 from genbounds.estimators.frechet._metric import FD as FD
+from genbounds.estimators.frechet._metric import SFID as SFID
 from genbounds.estimators.frechet._running import RunningFrechet as RunningFrechet
 from genbounds.estimators.frechet._sample import FEW_RATIO as FEW_RATIO
 from genbounds.estimators.frechet._sample import SPLIT_RATIO as SPLIT_RATIO

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from genbounds.estimators._metric_spec import MetricSpec, Prepared
@@ -34,4 +35,13 @@ FD = MetricSpec(
     moments=True,
     estimators=ESTIMATORS,
     aliases=("fid",),
+)
+
+SFID = replace(
+    FD,
+    name="sfid",
+    title="Fréchet distance of spatial features",
+    summary="The same of spatial features; of files of statistics `mu_s` and `sigma_s`",
+    statistics=("mu_s", "sigma_s"),
+    aliases=(),
 )
