@@ -132,10 +132,10 @@ def unrelated(score):
 
 
 @pytest.mark.parametrize("kind", ["groups", "strata"])
-@pytest.mark.parametrize("name", ["fd", "kid", "vendi"])
+@pytest.mark.parametrize("name", ["fd", "kid"])
 def test_shuffled_labels_are_noticed(kind, name):
     """Of shuffled ids one in 700 passes; rows as alike as these are 20 standard errors from it."""
-    score = {"fd": distance, "kid": SCORES["kid"], "vendi": gb.vendi_score}[name]
+    score = SCORES[name]
     for seed in range(3):
         rng = np.random.default_rng(seed)
         x, ids = labelled(rng, kind)
@@ -206,8 +206,8 @@ def test_strata_are_judged_by_one_row_a_group():
             assert bool(unrelated(found)) == seen
 
 
-@pytest.mark.parametrize("factor", [1e-30, 1e30])
-def test_sizes_that_no_encoder_gives_are_said_once_by_every_score(factor):
+def test_sizes_that_no_encoder_gives_are_said_once_by_every_score():
+    factor = 1e30
     x, y = np.random.default_rng(5).normal(size=(2, 200, 4))
     scores = {
         "fd": gb.frechet_distance,
@@ -222,9 +222,8 @@ def test_sizes_that_no_encoder_gives_are_said_once_by_every_score(factor):
         said = [one for one in found if one.code == "extreme-scale"]
         assert len(said) == (2 if name in {"energy", "recall", "sliced"} else 1), name
         assert "extreme-scale" not in codes(score(x, y))
-    if factor > 1.0:
-        with refused("standard deviations of", "e+30", "one unit"):
-            gb.frechet_distance(factor * x, y)
+    with refused("standard deviations of", "e+30", "one unit"):
+        gb.frechet_distance(factor * x, y)
 
 
 def test_ids_shared_by_accident_are_noticed():

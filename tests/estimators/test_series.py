@@ -36,7 +36,6 @@ SCORES = {
     "fd": lambda x: gb.frechet_distance(x, REAL),
     "kid": lambda x: gb.kernel_inception_distance(x, OTHERS),
     "is": lambda x: gb.inception_score(posteriors(x)),
-    "vendi": lambda x: gb.vendi_score(x, bandwidth=2.0),
     "rke": lambda x: gb.vendi_score(x, bandwidth=2.0, order=2.0),
     "mean": lambda x: gb.mean_score(gb.Sample(x.features[:, :1], groups=x.groups)),
 }

@@ -85,6 +85,7 @@ def test_other_shares_than_the_references_are_said_with_the_score_beside_it(samp
         assert "class-shares" not in codes(score(other, real))
 
 
+@pytest.mark.slow
 def test_equal_shares_are_hardly_ever_said_to_differ():
     """H0: said with a probability of at most 1e-6 each, as Pearson's test has it.
 

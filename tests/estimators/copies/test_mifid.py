@@ -51,6 +51,7 @@ def test_plugin_is_the_published_score(threshold, sign):
     assert score.value == pytest.approx(published(sign * FAKE[:80], REAL[:90], threshold), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_torchmetrics_has_the_two_samples_exchanged():
     """Its mean is over real rows. Both samples exchanged it is the published score."""
     torch = pytest.importorskip("torch")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import genbounds as gb
@@ -57,6 +57,7 @@ def shares():
     )
 
 
+@settings(max_examples=25)
 @given(problems(), shares())
 def test_the_value_is_the_distance_of_the_mixed_moments(problem, w):
     models, real = problem
@@ -71,6 +72,7 @@ def test_the_value_is_the_distance_of_the_mixed_moments(problem, w):
     assert found.cov == pytest.approx(wanted.cov, rel=1e-9, abs=1e-9 * max(size, 1e-12))
 
 
+@settings(max_examples=25)
 @given(problems(), shares(), shares())
 def test_the_distance_is_convex_in_the_shares(problem, one, two):
     """What makes the mean shares of both halves no worse than the mean of both distances."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
@@ -42,6 +42,7 @@ def test_pairs_across_are_weighed():
     assert np.mean(weighted) == pytest.approx(np.mean(few), rel=0.1)
 
 
+@settings(max_examples=20)
 @given(st.integers(0, 2**32 - 1))
 def test_rows_of_weight_zero_are_absent(seed):
     rng = np.random.default_rng(seed)

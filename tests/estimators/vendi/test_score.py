@@ -111,7 +111,7 @@ def test_equal_orthogonal_clusters_count_themselves(k, copies, order):
     order=st.sampled_from([1.0, 2.0, 3.0]),
     seed=st.integers(0, 1000),
 )
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=10)
 def test_every_approximation_counts_clusters_within_its_stated_error(k, order, seed):
     """t = k clusters: cut, landmarks and quadrature are exact; FKEA's spectrum within 6/√(2t)."""
     rows = 1e3 * np.repeat(np.eye(k), 40, axis=0)
