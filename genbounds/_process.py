@@ -11,7 +11,7 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from typing import Any
 
@@ -33,8 +33,7 @@ def silenced(category: type[Warning], message: str = "") -> Iterator[None]:
         yield
 
 
-@contextmanager
-def blas_threads(threads: int) -> Iterator[None]:
+def blas_threads(threads: int) -> AbstractContextManager[None]:
     """Limit the BLAS threads of this process; of calls that overlap, the first one's number counts.
 
     Parameters
@@ -43,16 +42,14 @@ def blas_threads(threads: int) -> Iterator[None]:
     """
     from threadpoolctl import threadpool_limits
 
-    with _limited(lambda: threadpool_limits(limits=threads)):
-        yield
+    return _limited(lambda: threadpool_limits(limits=threads))
 
 
 SMALL_WORK = 2**30
 """Multiply-adds below which one BLAS thread is faster."""
 
 
-@contextmanager
-def threads_for(work: float) -> Iterator[None]:
+def threads_for(work: float) -> AbstractContextManager[None]:
     """Keep BLAS to one thread where there is little to compute.
 
     NumPy and SciPy bring an OpenBLAS each, whose threads spin for a while when they are done and
@@ -65,10 +62,8 @@ def threads_for(work: float) -> Iterator[None]:
         Multiply-adds of the largest product, about.
     """
     if work >= SMALL_WORK:
-        yield
-        return
-    with _limited(lambda: _blas().limit(limits=1, user_api="blas")):
-        yield
+        return nullcontext()
+    return _limited(lambda: _blas().limit(limits=1, user_api="blas"))
 
 
 @lru_cache(maxsize=1)

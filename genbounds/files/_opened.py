@@ -9,7 +9,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -49,9 +49,10 @@ def opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         if not stat.S_ISREG(status.st_mode):
             raise InputError(f"{shown}: is not a regular file: save it to disk first.")
         if status.st_size == 0:
-            what = "the file is empty: write it again"
-            if not _is_empty(file):
-                what = "is not a file on a disk: save what it holds to one first"
+            what = "is not a file on a disk: save what it holds to one first"
+            with suppress(OSError):  # what the system makes up, in /proc, has no size either
+                if not file.read(1):
+                    what = "the file is empty: write it again"
             raise InputError(f"{shown}: {what}.")
         before = state_of(status)
         try:
@@ -64,14 +65,6 @@ def opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             raise damaged(shown, error) from error
         if state_of(os.fstat(file.fileno())) != before:
             raise changed(shown)
-
-
-def _is_empty(file: IO[bytes]) -> bool:
-    """Whether there is nothing to read; files that the system makes up, in /proc, have no size."""
-    try:
-        return not file.read(1)
-    except OSError:
-        return False
 
 
 def ending_of(path: str | os.PathLike[str]) -> str:

@@ -139,16 +139,14 @@ class Shard:
             assert stored is not None
             seen = 0
             for chunk in stored.chunks():
-                self._check_finite(np.frombuffer(chunk, dtype=self.dtype), seen)
-                seen += len(chunk) // self.dtype.itemsize
+                values = np.frombuffer(chunk, dtype=self.dtype)
+                bad = ~np.isfinite(values)
+                if bad.any():
+                    at = int(bad.argmax())
+                    row = (seen + at) // self.shape[1]
+                    check_finite(self.shown, values[at : at + 1, np.newaxis], first_row=row)
+                seen += values.size
                 yield chunk
-
-    def _check_finite(self, values: NDArray[Any], seen: int) -> None:
-        bad = ~np.isfinite(values)
-        if bad.any():
-            at = int(bad.argmax())
-            row = (seen + at) // self.shape[1]
-            check_finite(self.shown, values[at : at + 1, np.newaxis], first_row=row)
 
     def label(self, name: str) -> NDArray[Any]:
         """Read an array of labels."""
