@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,21 +26,10 @@ OwnInterval = Callable[[float], tuple[float, float]]
 """From a level to both ends of the confidence interval, on the scale of `Estimate.value`."""
 
 
-@dataclass(frozen=True, slots=True)
-class _ScaledInterval:
-    """The interval of a score that is multiplied by a factor."""
-
-    ends: OwnInterval
-    factor: float
-
-    def __call__(self, level: float) -> tuple[float, float]:
-        low, high = sorted(self.factor * end for end in self.ends(level))
-        return low, high
-
-
-def scaled_interval(interval: OwnInterval | None, factor: float) -> OwnInterval | None:
-    """Return an interval of a score that is multiplied by `factor`."""
-    return None if interval is None else _ScaledInterval(interval, factor)
+def scaled_ends(interval: OwnInterval, factor: float, level: float) -> tuple[float, float]:
+    """Return the ends of the interval of a score that is multiplied by `factor`."""
+    low, high = sorted(factor * end for end in interval(level))
+    return low, high
 
 
 SAME = 1e-12
@@ -334,7 +324,7 @@ class Estimate:
             reference=self.reference.scaled(factor),
             shared_variance=self.shared_variance * factor**2,
             missing_rate=self.missing_rate * factor,
-            own_interval=scaled_interval(self.own_interval, factor),
+            own_interval=self.own_interval and partial(scaled_ends, self.own_interval, factor),
             halves=None if self.halves is None else self.halves * factor,
         )
 

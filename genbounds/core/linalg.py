@@ -82,26 +82,16 @@ def congruence(cov: Float, lower: Float) -> Float:
     return product
 
 
-def times_lower(matrix: Float, lower: Float) -> Float:
-    """Return ``B @ L`` for a triangular L in Fortran's order.
+def few_times(rows: Float, matrix: Float, *, lower: bool = False) -> Float:
+    """Return ``B @ A`` for few rows B and a matrix A in Fortran's order; `lower`: a triangular one.
 
-    Few rows times a large matrix take as long as it takes to read it: little more than half of L.
+    Few rows times a large matrix take as long as it takes to read it: a triangular one by half.
     """
-    columns = np.ascontiguousarray(matrix.T)
-    product = np.empty_like(columns)
-    for start in range(0, lower.shape[1], FEW):
-        stop = start + FEW
-        np.matmul(lower[start:, start:stop].T, columns[start:], out=product[start:stop])
-    return np.ascontiguousarray(product.T)
-
-
-def few_times(rows: Float, matrix: Float) -> Float:
-    """Return ``B @ A`` for few rows B and a matrix A in Fortran's order."""
     columns = np.ascontiguousarray(rows.T)
     product = np.empty((matrix.shape[1], rows.shape[0]))
     for start in range(0, matrix.shape[1], FEW):
-        stop = start + FEW
-        np.matmul(matrix[:, start:stop].T, columns, out=product[start:stop])
+        stop, first = start + FEW, start if lower else 0
+        np.matmul(matrix[first:, start:stop].T, columns[first:], out=product[start:stop])
     return np.ascontiguousarray(product.T)
 
 
@@ -132,15 +122,6 @@ def factor(cov: Float, lower: Float | None, *, name: str) -> Float:
     kept = values > d * EPS * largest
     root: Float = vectors[:, kept] * np.sqrt(values[kept])
     return root
-
-
-def gram_roots(gram: Float, *, rank: int) -> tuple[Float, bool]:
-    """Square roots of the `rank` largest eigenvalues of a symmetric PSD matrix, and their accuracy.
-
-    Only the lower triangle of `gram` is read; it is overwritten.
-    """
-    values = scipy.linalg.eigvalsh(gram, check_finite=False, overwrite_a=True)
-    return checked_roots(values, rank=rank)
 
 
 def checked_roots(values: Float, *, rank: int) -> tuple[Float, bool]:

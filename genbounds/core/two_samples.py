@@ -153,37 +153,30 @@ def shared_units(one: Design | None, two: Design | None, *, least: int = 2) -> N
     """Names of the units that two samples share; None if they share fewer than `least`."""
     if one is None or two is None or one.labels is None or two.labels is None:
         return None
-    _refuse_common_series(one, two)
+    if one.series is not None or two.series is not None:
+        ours, theirs = (d.labels if d.series is None else d.series.names for d in (one, two))
+        _refuse_common(
+            ours,
+            theirs,
+            "groups of the generated sample, and an order cuts them into blocks that are not the "
+            "same: leave out the order, or pass blocks that both share as groups.",
+        )
     if (one.labels.dtype.kind in "US") != (two.labels.dtype.kind in "US"):
         return None  # words here, numbers there
-    _refuse_common_seeds(one, two)
+    _refuse_common(
+        one.seed_labels,
+        two.seed_labels,
+        "seeds of the generated sample: there is no error for a distance between samples of the "
+        "same seeds. Draw one of them from seeds of its own.",
+    )
     common = np.intersect1d(one.labels, two.labels)
     return common if common.size >= least else None
 
 
-def _refuse_common_series(one: Design, two: Design) -> None:
-    """Refuse series of both samples of a distance: blocks of either have lengths of their own."""
-    if one.series is None and two.series is None:
-        return
-    ours, theirs = (d.labels if d.series is None else d.series.names for d in (one, two))
-    if ours is not None and theirs is not None and np.isin(ours, theirs).any():
-        raise InputError(
-            "has groups of the generated sample, and an order cuts them into blocks that are not "
-            "the same: leave out the order, or pass blocks that both share as groups.",
-            argument="real",
-        )
-
-
-def _refuse_common_seeds(one: Design, two: Design) -> None:
-    """Refuse seeds that stand in both samples of a distance: what they do together is not known."""
-    if one.seed_labels is None or two.seed_labels is None:
-        return
-    if np.isin(one.seed_labels, two.seed_labels).any():
-        raise InputError(
-            "has seeds of the generated sample: there is no error for a distance between samples "
-            "of the same seeds. Draw one of them from seeds of its own.",
-            argument="real",
-        )
+def _refuse_common(names: NDArray[Any] | None, others: NDArray[Any] | None, why: str) -> None:
+    """Refuse names that stand in both samples of a distance."""
+    if names is not None and others is not None and np.isin(names, others).any():
+        raise InputError(f"has {why}", argument="real")
 
 
 def shared_error(

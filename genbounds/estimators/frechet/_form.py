@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -97,6 +96,8 @@ class RootHessian:
         Its sum.
     slopes : ndarray of shape (r,)
         2 Σ_j H_ij - 2 H_ii.
+    weights : ndarray of shape (r, r)
+        H.
     """
 
     def __init__(self, roots: Float, dtype: np.dtype[Any] | None = None) -> None:
@@ -105,6 +106,9 @@ class RootHessian:
         self.diagonal: Float = roots / 4.0
         self.constant = float(self.diagonal.sum())
         self.slope: NDArray[Any] = self.diagonal.astype(self.dtype)
+        s = roots.astype(self.dtype)
+        self.weights: NDArray[Any] = np.divide(s / 2, np.add.outer(s, s))
+        self.weights *= s[:, None]
         if roots.size > WIDE:
             factor = _short_factor(roots, self.dtype)
             self.factor: NDArray[Any] | None = factor.astype(self.dtype)
@@ -113,14 +117,6 @@ class RootHessian:
             self.factor = None
             sums = self.weights.sum(axis=1, dtype=np.float64)
         self.slopes: Float = 2.0 * (sums - self.diagonal)
-
-    @cached_property
-    def weights(self) -> NDArray[Any]:
-        """H, of shape (r, r)."""
-        roots = self.roots.astype(self.dtype)
-        weights: NDArray[Any] = np.divide(roots / 2, np.add.outer(roots, roots))
-        weights *= roots[:, None]
-        return weights
 
     def square(self, v: NDArray[Any]) -> Float:
         """Σ_ij H_ij v_i v_j of every row."""

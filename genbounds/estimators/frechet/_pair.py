@@ -17,7 +17,6 @@ from genbounds.core.expansion import expand
 from genbounds.core.linalg import (
     checked_roots,
     congruence,
-    gram_roots,
     is_lower,
     singular_values,
 )
@@ -130,7 +129,8 @@ class FrechetPair:
             product = projected @ projected.T
         else:
             product = congruence(fake.cov, lower)
-        roots, accurate = gram_roots(product, rank=self.rank)
+        values = scipy.linalg.eigvalsh(product, check_finite=False, overwrite_a=True)
+        roots, accurate = checked_roots(values, rank=self.rank)
         return roots if accurate else singular_values(fake.factor.T @ lower)
 
     @cached_property

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.core.linalg import is_lower, times_lower
+from genbounds.core.linalg import few_times, is_lower
 from genbounds.estimators.frechet._distance import FrechetReference
 from genbounds.estimators.frechet._trace_root import TraceRoot
 from genbounds.validation import Float
@@ -64,7 +64,7 @@ class RunningFrechet:
         rows *= np.sqrt(counts / (counts + 1.0))[:, None]
         self.scatter_trace += float(np.einsum("ij,ij->", rows, rows))
         if self._triangular:
-            self._root.add(times_lower(rows, self._lower))
+            self._root.add(few_times(rows, self._lower, lower=True))
         else:
             self._root.add(rows @ self._lower)
         self.n += b

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from genbounds.core.estimate import (
     Estimate,
     OwnInterval,
     SampleError,
-    scaled_interval,
+    scaled_ends,
     small_sample,
 )
 from genbounds.diagnostics import warn_of
@@ -184,7 +184,7 @@ class Scored:
         units, share = counts.get(NAMES[at], min(real, fake)), float(self.values[0, at])
         scale = 1.0 if null is None else 1.0 / null if null > 0.0 else math.inf
         added = (share * units + 0.5) / (units + 1.0)
-        limits = scaled_interval(ShareInterval(share, units), scale)
+        limits = partial(scaled_ends, ShareInterval(share, units), scale)
         return added * (1.0 - added) / units * scale**2, limits
 
     def _warnings(self) -> tuple[Diagnostic, ...]:

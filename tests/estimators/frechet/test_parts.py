@@ -178,7 +178,9 @@ def test_products_with_a_triangle(d):
     lower = np.tril(rng.normal(size=(d, d))) / d + np.eye(d)
     for matrix in (rng.normal(size=(d, max(d - 1, 1))), np.asfortranarray(rng.normal(size=(d, d)))):
         before = matrix.copy()
-        assert_allclose(_linalg.times_lower(matrix.T, lower), matrix.T @ lower, atol=1e-12)
+        assert_allclose(
+            _linalg.few_times(matrix.T, lower, lower=True), matrix.T @ lower, atol=1e-12
+        )
         assert_allclose(_linalg.few_times(matrix.T, lower), matrix.T @ lower, atol=1e-12)
         assert np.array_equal(matrix, before)
 
