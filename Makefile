@@ -11,7 +11,7 @@ SHARED = -n $(JOBS) --dist loadgroup
 # Tests start the program hundreds of times: compiled once, also where the environment says never.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo photographs test test-all processors encoders experiments lint types docs bench fuzz package oldest newest floors mutants vulnerabilities clean
+.PHONY: help demo photographs test test-all processors encoders lightning experiments lint types docs bench fuzz package oldest newest floors mutants vulnerabilities clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -67,6 +67,15 @@ encoders-tests:
 
 encoders: $(ENCODERS)/.ready$(SENTENCES)  ## the tests of encoders and of the usual tools' files, with those libraries; none may skip
 	@PYTHONPATH=$(ENCODERS) GENBOUNDS_NO_SKIP=1 $(BIN)/python -m pytest $(SHARED) $(ENCODERS_TESTS)
+
+LIGHTNING := .cache/lightning
+$(LIGHTNING)/.ready: $(READY)
+	@rm -rf $(LIGHTNING)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(LIGHTNING) lightning==2.6.6 pytorch-lightning==2.6.6
+	@touch $@
+
+lightning: $(LIGHTNING)/.ready  ## the page on training loops under Lightning itself, in a folder apart
+	@PYTHONPATH=$(LIGHTNING) GENBOUNDS_NO_SKIP=1 $(BIN)/python -m pytest -n 0 tests/docs/test_lightning.py
 
 experiments: $(READY)  ## every experiment at its smallest size, in a copy: do they all still run?
 	@$(BIN)/python -m experiments

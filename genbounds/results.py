@@ -134,6 +134,23 @@ class Score(Warned):
         title = f"{display(self.title)} " if self.title else ""
         return f"{title}{value} ({'; '.join((*parts, f'genbounds {package.__version__}'))})"
 
+    def model_index(
+        self, model: str, *, dataset: str, task: str = "unconditional-image-generation"
+    ) -> list[dict[str, Any]]:
+        """Return what a Hugging Face model card has under ``model-index``, as `yaml` writes it.
+
+        Parameters
+        ----------
+        model, dataset : str
+            Their names on the card.
+        task : str
+            One of the Hub's kinds of task.
+        """
+        metric = {"type": self.title or "score", "value": self.value, "name": self.citation()}
+        data = {"name": dataset, "type": dataset}
+        result = {"task": {"type": task}, "dataset": data, "metrics": [metric]}
+        return [{"name": model, "results": [result]}]
+
     def _lines(self) -> list[Line]:
         return [self._line(self.title or "score")]
 

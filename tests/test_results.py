@@ -38,6 +38,17 @@ def test_a_score_is_a_number_with_its_interval():
         iter(SCORE)
 
 
+def test_a_model_card_takes_the_score():
+    """By the Hub's own reader of cards."""
+    hub = pytest.importorskip("huggingface_hub.repocard_data")
+    entry = json.loads(json.dumps(SCORE.model_index("gan", dataset="imagenet-1k")))
+    name, (found,) = hub.model_index_to_eval_results(entry)
+    assert (name, found.dataset_name, found.metric_value) == ("gan", "imagenet-1k", 1.5)
+    assert found.metric_name == SCORE.citation()
+    card = hub.ModelCardData(model_name="gan", eval_results=[found])
+    assert card.to_dict()["model-index"][0]["results"] == entry[0]["results"]
+
+
 def test_json_holds_every_field_and_no_infinity():
     document = json.loads(json.dumps(SCORE.to_dict(), allow_nan=False))
     assert document == {
