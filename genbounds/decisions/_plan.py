@@ -141,10 +141,10 @@ class Plan(Warned):
         """Return the answer as one line."""
         if self.target == "half_width":
             what = "difference" if self.two_models else self.metric
-            wanted = f"{what} ± {short(self.half_width or 0.0)} ({percent(self.level)})"
+            wanted = f"{what} ± {_in_short(self.half_width)} ({percent(self.level)})"
         else:
             wanted = (
-                f"a difference of {short(self.gap or 0.0)} in {self.metric} with power "
+                f"a difference of {_in_short(self.gap)} in {self.metric} with power "
                 f"{percent(self.power)} ({percent(self.level)})"
             )
         of_each = " of each model" if self.two_models else ""
@@ -397,7 +397,7 @@ def plan_from(
     if len(scaled) == 2:
         joint = rank(dict(zip(estimates, scaled, strict=True)), metric="").warnings
     model = _model_of(scaled, twins=two_models)
-    target, relative = _in_units(half_width if gap is None else gap, scaled[0].value)
+    target, relative = _in_units(half_width if gap is None else gap, scaled[0])
     width, size = (target, None) if gap is None else (None, target)
 
     reached = model.reaching(half_width=width, gap=size, level=level, power=power)
@@ -453,12 +453,18 @@ def _model_of(scaled: list[Estimate], *, twins: bool) -> VarianceModel:
     return model
 
 
-def _in_units(wanted: object, score: float) -> tuple[float, tuple[str, ...]]:
+def _in_short(target: float | None) -> str:
+    """Format a target, to four digits: of a share more are only the pilot's noise."""
+    return short(float(f"{target or 0.0:.4g}"))
+
+
+def _in_units(wanted: object, pilot: Estimate) -> tuple[float, tuple[str, ...]]:
     """Return a target in units of the score; of a share also what it is taken of."""
     value, relative = number_or_share(wanted)
     if not relative:
         return abs(value), ()
-    if not score:
+    score = pilot.value
+    if not score or score < 0.0 <= pilot.lower_limit:  # debiased below 0, it is shown as 0
         raise InputError(
             "has a score of 0, of which no share can be taken: give the target in units of the "
             "score.",

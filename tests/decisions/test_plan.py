@@ -138,6 +138,17 @@ def test_a_share_is_of_the_pilots_score():
             gb.plan(PILOT, REAL, half_width=text)
 
 
+def test_no_share_is_taken_of_a_score_below_zero():
+    """Debiased it lies there in half of the samples of a perfect model, and is shown as 0."""
+    rng = np.random.default_rng(0)
+    pilots = (rng.normal(size=(200, 2)) for _ in range(60))  # none below 0: once in 2⁶⁰
+    real = rng.normal(size=(400, 2))
+    pilot = next(x for x in pilots if gb.frechet_distance(x, real).value == 0.0)
+    with pytest.raises(gb.InputError, match="a score of 0, of which no share"):
+        gb.plan(pilot, real, half_width="10%")
+    assert str(gb.plan(pilot, real, half_width=0.123456789)).startswith("fd ± 0.1235 ")
+
+
 def test_a_target_that_is_an_array_is_quoted_in_brief():
     with pytest.raises(gb.InputError) as caught:
         gb.plan(PILOT, REAL, half_width=PILOT)
