@@ -42,7 +42,7 @@ def reproduce(
     """Say where another laboratory's plug-in distance of the same model falls.
 
     Exit status 0: the published distance is within what chance does, or none was given; 1: it is
-    not.
+    not, or the samples do not tell.
     """
     from genbounds.cli._inputs import choose_metric
     from genbounds.cli._models import Models, reference_and_models
@@ -69,5 +69,5 @@ def reproduce(
         document=found.to_dict(),
         show=lambda: show(found, verbose=verbose),
         page=lambda: reproduction_page(found),
-        negative=found.decision == "not",
+        negative=found.decision in ("not", "inconclusive"),
     )

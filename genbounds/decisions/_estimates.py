@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from genbounds._text import number
 from genbounds.estimators import (
     Estimate,
     MetricSpec,
@@ -17,7 +18,7 @@ from genbounds.estimators import (
 )
 from genbounds.origins import origin_of
 from genbounds.results import Diagnostic
-from genbounds.validation import calling
+from genbounds.validation import InputError, calling
 
 
 def on_score_scale(estimate: Estimate) -> Estimate:
@@ -83,3 +84,35 @@ def number_or_share(given: object) -> tuple[float, bool]:
     except ValueError:
         value = math.nan
     return value / 100.0 if relative else value, relative
+
+
+def in_units(
+    amount: float, relative: bool, estimate: Estimate, *, whose: str, argument: str
+) -> float:
+    """Return an amount in units of the score; refuse a share of one that is not positive."""
+    if not relative:
+        return amount
+    if estimate.value > 0.0:
+        return amount * estimate.value
+    why, instead = "not positive", ""
+    if estimate.lower_limit == 0.0 and not estimate.higher_is_better:  # a distance
+        why = "within the noise of 0: these samples do not tell it from the reference"
+        instead = ", or use more samples"
+    raise InputError(
+        f"is a share of the {whose}'s score, but that is estimated at {number(estimate.value)}, "
+        f"{why}. Give it in units of the score{instead}.",
+        argument=argument,
+    )
+
+
+def distrust(warnings: Iterable[Diagnostic]) -> str:
+    """Say why no decision can be based on these scores; empty if it can.
+
+    An error rate of 5 % takes more than scores do: limits of few samples miss more often.
+    """
+    doubts = dict.fromkeys(
+        warning.message
+        for warning in warnings
+        if warning.severity == "unreliable" or warning.code == "few-samples"
+    )
+    return f"a score cannot be relied on: {'; '.join(doubts)}" if doubts else ""

@@ -27,7 +27,7 @@ from genbounds.estimators import (
     shared_rows,
     winner_score,
 )
-from genbounds.results import Diagnostic, Score
+from genbounds.results import Diagnostic, Score, all_reliable
 from genbounds.validation import (
     InputError,
     check_count,
@@ -164,6 +164,7 @@ class Following:
         }
         if fresh is not None:
             rows["the fresh sample"] = fresh.sample.row_ids
+        warnings = (*warnings, *shared_rows(rows))
         return Track(
             metric=self.metric,
             level=self.level,
@@ -171,13 +172,13 @@ class Following:
             scores={look.step: look.score for look in self.looks},
             looks=tuple(self.looks),
             kept=kept,
-            verdict=self._verdict(),
+            verdict=self._verdict() if all_reliable(warnings) else "undecided",
             patience=self.patience,
             min_delta=self.min_delta,
             gain_high=self.looks[-1].gain_high,
             higher_is_better=first.higher_is_better,
             log_scale=first.log_scale,
-            warnings=(*warnings, *shared_rows(rows)),
+            warnings=warnings,
             assumptions=self._assumptions(fresh is not None),
         )
 

@@ -11,7 +11,9 @@ from genbounds._tables import Line, Warned
 from genbounds._text import number, percent, quoted, short, shown
 from genbounds.decisions._estimates import (
     all_warnings,
+    distrust,
     estimated,
+    in_units,
     number_or_share,
     on_score_scale,
     origins,
@@ -312,7 +314,8 @@ def decide(
     # Scores and their intervals are those that everything else reports.
     scores = {name: estimate.score(level) for name, estimate in estimates.items()}
     (candidate, new), (baseline, old) = scaled.items()
-    size, share = _sizes(margin, old)
+    share = margin.value * margin.relative
+    size = in_units(margin.value, margin.relative, old, whose="baseline", argument="margin")
     upper = _beyond(new, old, share=share, shift=-size)
     lower = _beyond(new, old, share=-share, shift=size)
     sides = 2.0 * level - 1.0
@@ -328,7 +331,7 @@ def decide(
         warnings,
         _wide(margin, scores[baseline], baseline),
     )
-    reason = _distrust(doubts)
+    reason = distrust(doubts)
     decision: Decision = "inconclusive"
     if not reason and (within or beyond):
         decision = "pass" if within else "fail"
@@ -360,41 +363,11 @@ def decide(
     )
 
 
-def _sizes(margin: Margin, baseline: Estimate) -> tuple[float, float]:
-    """Return the margin in units of the score, and as a share of the baseline's (0: none)."""
-    if not margin.relative:
-        return margin.value, 0.0
-    if not baseline.value > 0.0:
-        why, instead = "not positive", ""
-        if baseline.lower_limit == 0.0 and not baseline.higher_is_better:  # a distance
-            why = "within the noise of 0: these samples do not tell it from the reference"
-            instead = ", or use more samples"
-        raise InputError(
-            f"is a share of the baseline's score, but that is estimated at "
-            f"{number(baseline.value)}, {why}. Give the margin in units of the score{instead}.",
-            argument="margin",
-        )
-    return margin.value * baseline.value, margin.value
-
-
 def _wide(margin: Margin, score: Score, baseline: str) -> Iterator[Diagnostic]:
     """Warn of a margin in units of the score that is surely larger than the score itself."""
     if not margin.relative and margin.value > score.high > 0.0:
         times = margin.value / (score.value if score.value > 0.0 else score.high)
         yield warn_of("wide-margin", margin=margin.value, times=times, baseline=shown(baseline))
-
-
-def _distrust(warnings: Iterable[Diagnostic]) -> str:
-    """Say why no decision can be based on these scores; empty if it can.
-
-    An error rate of 5 % takes more than scores do: limits of few samples miss more often.
-    """
-    doubts = dict.fromkeys(
-        warning.message
-        for warning in warnings
-        if warning.severity == "unreliable" or warning.code == "few-samples"
-    )
-    return f"a score cannot be relied on: {'; '.join(doubts)}" if doubts else ""
 
 
 def _factor(baseline: Estimate, share: float) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from genbounds._tables import InHand, Line, Noted, new_axes
 from genbounds._text import count, interval, number, percent, short
-from genbounds.results import Diagnostic, Score, listing, titled
+from genbounds.results import Diagnostic, Score, all_reliable, listing, titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -204,8 +204,8 @@ class Track(Noted):
                 f"Plateau: none of the last {count(self.patience, 'look')} is better than all "
                 f"before; what they may have gained is no more than {gain} {at}."
             )
-        if last.state == "unreliable":
-            return "Nothing can be said: the last score is unreliable, see the warnings."
+        if not all_reliable((*self.warnings, *last.score.warnings)):
+            return "Nothing can be said: the run or its last score is unreliable, see the warnings."
         if self.gain_high is None:
             return (
                 f"Nothing can be said yet: no change is seen, and a plateau takes "

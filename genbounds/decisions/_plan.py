@@ -14,6 +14,7 @@ from genbounds._text import number, percent, quoted, short
 from genbounds.decisions._estimates import (
     all_warnings,
     estimated,
+    in_units,
     number_or_share,
     on_score_scale,
 )
@@ -151,8 +152,7 @@ class Plan(Warned):
         least = "± " if self.target == "half_width" else "a difference of "
         if self.n is not None:
             text = f"{wanted}: {number(self.n)} generated samples{of_each}"
-            aim = self.half_width if self.target == "half_width" else self.gap
-            if (aim or 0.0) < NEAR_LIMIT * self.limit:
+            if (self.half_width or self.gap or 0.0) < NEAR_LIMIT * self.limit:
                 text += f"; with more reference samples fewer do (this reference allows {least}"
                 text += f"{number(self.limit)} at best)"
             return hedged(text, self.warnings)
@@ -183,9 +183,8 @@ class Plan(Warned):
         """
         shown = {round(n) for n in self.sizes[:: (len(self.sizes) - 1) // 4]}
         shown |= {n for n in (self.pilot_n, self.n) if n is not None}
-        gap = self.gap
         return [
-            (n, self.predict(n), None if gap is None else self.model.power(gap, self.level, n))
+            (n, self.predict(n), self.gap and self.model.power(self.gap, self.level, n))
             for n in sorted(shown)
         ]
 
@@ -338,8 +337,7 @@ def _pilots_of(pilot: Any) -> dict[str, Any]:
     if isinstance(pilot, Mapping):
         pilots = {str(name): sample for name, sample in pilot.items()}
     elif isinstance(pilot, Sequence) and all(map(_is_sample, pilot)):
-        pilots = {name: sample for name, sample in zip(("first", "second"), pilot, strict=False)}
-        pilots |= {f"number {k + 1}": sample for k, sample in enumerate(pilot) if k > 1}
+        pilots = {("first", "second", *map(str, range(k)))[k]: x for k, x in enumerate(pilot)}
     else:
         pilots = {"pilot": pilot}
     if len(pilots) not in (1, 2):
@@ -397,7 +395,10 @@ def plan_from(
     if len(scaled) == 2:
         joint = rank(dict(zip(estimates, scaled, strict=True)), metric="").warnings
     model = _model_of(scaled, twins=two_models)
-    target, relative = _in_units(half_width if gap is None else gap, scaled[0])
+    asked: Target = "half_width" if gap is None else "gap"
+    target, relative = number_or_share(half_width if gap is None else gap)
+    share = target if relative else None
+    target = abs(in_units(target, relative, scaled[0], whose="pilot", argument=asked))
     width, size = (target, None) if gap is None else (None, target)
 
     reached = model.reaching(half_width=width, gap=size, level=level, power=power)
@@ -418,7 +419,7 @@ def plan_from(
         feasible=n is not None,
         limit=_limit(model, level, power, size),
         reference_needed=needed,
-        target="half_width" if gap is None else "gap",
+        target=asked,
         half_width=width,
         gap=size,
         power=power,
@@ -433,7 +434,7 @@ def plan_from(
         metric=prepared.name,
         two_models=two_models,
         warnings=all_warnings(*(estimate.warnings for estimate in scaled), joint, few),
-        assumptions=(*relative, *_assumptions(scaled, twins=two_models and len(scaled) == 1)),
+        assumptions=_assumptions(scaled, share, twins=two_models and len(scaled) == 1),
         model=model,
     )
 
@@ -458,22 +459,6 @@ def _in_short(target: float | None) -> str:
     return short(float(f"{target or 0.0:.4g}"))
 
 
-def _in_units(wanted: object, pilot: Estimate) -> tuple[float, tuple[str, ...]]:
-    """Return a target in units of the score; of a share also what it is taken of."""
-    value, relative = number_or_share(wanted)
-    if not relative:
-        return abs(value), ()
-    score = pilot.value
-    if not score or score < 0.0 <= pilot.lower_limit:  # debiased below 0, it is shown as 0
-        raise InputError(
-            "has a score of 0, of which no share can be taken: give the target in units of the "
-            "score.",
-            argument="pilot",
-        )
-    of = f"the target is {percent(value)} of the pilot's score, {number(score)}, as if it were true"
-    return abs(value * score), (of,)
-
-
 def _check_pilot(scaled: list[Estimate], given: Iterable[Estimate], level: float) -> None:
     """Refuse a pilot from which nothing follows for other numbers of samples."""
     if {estimate.method for estimate in scaled} & OF_N:
@@ -482,7 +467,9 @@ def _check_pilot(scaled: list[Estimate], given: Iterable[Estimate], level: float
             "another number.",
             argument="pilot",
         )
-    if any(_shows_nothing(estimate, level) for estimate in given):
+    # Neither the rows nor known bounds say how the score varies.
+    said = [warning.code for estimate in given for warning in estimate.score(level).warnings]
+    if "no-variation" in said:
         raise InputError(
             "has rows that all contribute the same to the score: how much others would vary does "
             "not follow. Draw a larger pilot (of a mean, `bounds` of the values help as well).",
@@ -501,12 +488,6 @@ def _reference_curve(
     return sizes, np.array([model.half_width(level, n or math.inf, m) for m in sizes])
 
 
-def _shows_nothing(estimate: Estimate, level: float) -> bool:
-    """Whether neither the rows of a pilot nor known bounds say how the score varies."""
-    codes = {warning.code for warning in estimate.score(level).warnings}
-    return "no-variation" in codes
-
-
 def _limit(model: VarianceModel, level: float, power: float, gap: float | None) -> float:
     """Return what no number of generated samples gets below."""
     if gap is None:
@@ -519,20 +500,26 @@ def _limit(model: VarianceModel, level: float, power: float, gap: float | None) 
 def _doubt(estimate: Estimate) -> float:
     """Twice the standard error of a pilot's standard error, as a share of it.
 
-    Of the part that is linear in the rows: half the root of (kurtosis - 1) / n.
+    Of the part that is linear in the rows: half the root of (kurtosis - 1) / n, with a kurtosis of
+    at least the normal one, of which few rows show nothing.
     """
     influence = estimate.sample.influence
-    if influence is None or not influence.any():
+    if influence is None or not (spread := float(influence.std())):
         return 0.0
-    centred = influence - influence.mean()
-    spread = float((centred**2).mean())
-    kurtosis = float(((centred / math.sqrt(spread)) ** 4).mean()) if spread > 0.0 else 1.0
-    return math.sqrt(max(kurtosis - 1.0, 0.0) / influence.size)
+    kurtosis = float((((influence - influence.mean()) / spread) ** 4).mean())
+    return math.sqrt((max(kurtosis, 3.0) - 1.0) / influence.size)
 
 
-def _assumptions(estimates: Sequence[Estimate], *, twins: bool) -> tuple[str, ...]:
-    doubt = max(LEAST_DOUBT, *map(_doubt, estimates))
-    assumptions = [
+def _assumptions(
+    estimates: Sequence[Estimate], share: float | None, *, twins: bool
+) -> tuple[str, ...]:
+    doubt, score = max(LEAST_DOUBT, *map(_doubt, estimates)), number(estimates[0].value)
+    assumptions = (
+        []
+        if share is None
+        else [f"the target is {percent(share)} of the pilot's score, {score}, as if it were true"]
+    )
+    assumptions += [
         "more samples are drawn as those of the pilot were",
         "the noise of the pilot leaves the half-width uncertain by about "
         f"{percent(round(doubt, 2))}, and n by twice as much",

@@ -12,7 +12,7 @@ import scipy  # its submodules are loaded at their first use
 
 from genbounds._tables import Line, Warned
 from genbounds._text import number, percent, shown_pvalue
-from genbounds.decisions._estimates import all_warnings
+from genbounds.decisions._estimates import all_warnings, distrust
 from genbounds.estimators import Moments, frechet_distance, metric_spec
 from genbounds.results import Diagnostic, Score, hedged
 from genbounds.samples import Sample, features_of
@@ -47,8 +47,9 @@ class Reproduction(Warned):
         Rows that they generated.
     published : float or None
         What they printed.
-    decision : {"consistent", "not"} or None
-        Whether `published` lies within what chance does; None where nothing was published.
+    decision : {"consistent", "not", "inconclusive"} or None
+        Whether `published` lies within what chance does, which an unreliable score or one of few
+        samples does not tell; None where nothing was published.
     pvalue : float or None
         Of `published`, two-sided.
     published_reference_n : int or None
@@ -96,10 +97,12 @@ class Reproduction(Warned):
         return float(2.0 * scipy.special.ndtr(-away))
 
     @property
-    def decision(self) -> Literal["consistent", "not"] | None:
+    def decision(self) -> Literal["consistent", "not", "inconclusive"] | None:
         """Whether the published distance is one that chance gives."""
         if self.published is None:
             return None
+        if distrust(self.warnings):
+            return "inconclusive"
         return "consistent" if self.low <= self.published <= self.high else "not"
 
     def warned(self, *warnings: Diagnostic) -> Reproduction:
@@ -108,10 +111,8 @@ class Reproduction(Warned):
 
     def __str__(self) -> str:
         """Return one line for a log."""
-        if self.published_reference_n is None:
-            reference = "same reference file"
-        else:
-            reference = f"own reference of {number(self.published_reference_n)} rows"
+        m = self.published_reference_n
+        reference = "same reference file" if m is None else f"own reference of {number(m)} rows"
         where = (
             f"the plug-in distance of {number(self.n)} rows falls in {number(self.low)} to "
             f"{number(self.high)} ({percent(self.level)}, {reference}); ours is "
@@ -119,11 +120,12 @@ class Reproduction(Warned):
         )
         if self.pvalue is None:  # nothing was published
             return hedged(where, self.warnings)
+        if reason := distrust(self.warnings):
+            return f"{self.decision}: {where}; {reason}"
         verdict = "consistent: {} is within what chance does"
         if self.decision == "not":
             verdict = "not consistent: {} is more than chance"
-        text = f"{verdict.format(number(self.published))} (p {shown_pvalue(self.pvalue)})"
-        return hedged(f"{text}; {where}", self.warnings)
+        return f"{verdict.format(number(self.published))} (p {shown_pvalue(self.pvalue)}); {where}"
 
     def _lines(self) -> list[Line]:
         alone = {"ours": self.value, "published": self.published}

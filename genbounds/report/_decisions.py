@@ -43,7 +43,7 @@ def reproduction_page(found: Reproduction) -> Page:
         ("Ours", found.value, "plug-in, of our own rows"),
     ]
     if found.decision is not None and found.pvalue is not None:
-        tag = Tag(found.decision, "good" if found.decision == "consistent" else "bad")
+        tag = Tag(found.decision, DECISION_TONES[found.decision])
         items.insert(0, ("Decision", tag, f"p {shown_pvalue(found.pvalue)}"))
         items.append(("Published", found.published, f"of {number(found.n)} rows"))
     page = answer_page("Is the published distance chance?", sentence(str(found)), *items)

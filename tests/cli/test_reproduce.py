@@ -35,6 +35,9 @@ def test_status_and_document(run, files, tmp_path):
     away = call(run, files, "--n", 5000, "--published", 2.31)
     assert (away.code, away.out[:15]) == (1, "not consistent:")
     assert call(run, files, "--n", 5000).code == 0
+    np.save(tmp_path / "few.npy", np.load(files / "model.npy")[:10])
+    few = run("reproduce", files / "real.npy", tmp_path / "few.npy", "--n", 50, "--published", 0.15)
+    assert (few.code, few.out[:13]) == (1, "inconclusive:")
     anew = call(run, files, "--n", 5000, "--published", 2.31, "--training-sd", 3)
     assert anew.code == 0
 

@@ -138,15 +138,27 @@ def test_a_share_is_of_the_pilots_score():
             gb.plan(PILOT, REAL, half_width=text)
 
 
-def test_no_share_is_taken_of_a_score_below_zero():
-    """Debiased it lies there in half of the samples of a perfect model, and is shown as 0."""
-    rng = np.random.default_rng(0)
-    pilots = (rng.normal(size=(200, 2)) for _ in range(60))  # none below 0: once in 2⁶⁰
-    real = rng.normal(size=(400, 2))
-    pilot = next(x for x in pilots if gb.frechet_distance(x, real).value == 0.0)
-    with pytest.raises(gb.InputError, match="a score of 0, of which no share"):
-        gb.plan(pilot, real, half_width="10%")
-    assert str(gb.plan(pilot, real, half_width=0.123456789)).startswith("fd ± 0.1235 ")
+@pytest.mark.parametrize("name", ["half_width", "gap"])
+def test_a_share_of_a_score_that_is_not_positive_is_refused_as_by_the_gate(name):
+    """10 % of −0.01 asked for ± 0.001 without a word."""
+    exact = gb.Moments(np.zeros(D), np.eye(D))
+    negative = next(
+        x for x in (rows(300, 1.0, np.random.default_rng(seed)) for seed in range(20))
+        if gb.estimators.FrechetReference(exact).estimate(x).value < 0.0
+    )  # fmt: skip
+    with pytest.raises(gb.InputError, match=rf"^`{name}` is a share of the pilot's .*noise of 0"):
+        gb.plan(negative, exact, **{name: "10%"})
+    assert str(gb.plan(negative, exact, half_width=0.123456789)).startswith("fd ± 0.1235 ")
+    with pytest.raises(gb.InputError, match=rf"^`{name}` is a share .* −2\.000, not positive"):
+        gb.plan(np.array([[-1.0], [-3.0]]), metric="mean", **{name: "10%"})
+
+
+@pytest.mark.parametrize(("n", "doubt"), [(2, 100), (8, 50), (100, 20)])
+def test_few_rows_say_how_little_they_show(n, doubt):
+    """Twice the standard error of a standard deviation; of two rows it was said to be 20 %."""
+    values = np.tile([0.3, 0.5], n // 2)[:, None]
+    said = gb.plan(values, metric="mean", half_width=0.01).assumptions[1]
+    assert f"uncertain by about {doubt}\u202f%" in said
 
 
 def test_a_target_that_is_an_array_is_quoted_in_brief():

@@ -72,9 +72,18 @@ def test_moments_and_groups_will_do():
 def test_what_is_unreliable_stays_so():
     twice = gb.reproduction(np.repeat(FAKE, 2, axis=0), REAL, n=5000)
     assert "duplicates" in codes(twice)
-    found = gb.reproduction(FAKE[:6], REAL, n=5000, published=0.2)
-    assert not found.reliable
-    assert str(found).endswith("unreliable: see the warnings")
+    assert str(gb.reproduction(FAKE[:6], REAL, n=500)).endswith("unreliable: see the warnings")
+
+
+@pytest.mark.parametrize(
+    "fake", [FAKE[:6], FAKE[:40], np.random.default_rng(1).standard_t(1.5, size=(300, D))]
+)
+@pytest.mark.parametrize("published", [0.2, 1e6])
+def test_of_a_score_that_is_not_relied_on_nothing_is_decided(fake, published):
+    """As by the gate; ten rows, or heavy tails, were consistent with nearly everything."""
+    found = gb.reproduction(fake, REAL, n=5000, published=published)
+    assert found.decision == "inconclusive"
+    assert "a score cannot be relied on: " in str(found)
 
 
 BAD = {

@@ -177,6 +177,15 @@ def test_the_same_sample_twice_is_no_change_and_is_said():
     assert "same-rows" in {warning.code for warning in run.warnings}
 
 
+def test_a_run_that_is_not_relied_on_has_no_plateau():
+    data = samples([1.2] * 5)
+    assert gb.track(data, REAL).verdict == "plateau"
+    data[500] = data[400]
+    run = gb.track(data, REAL)
+    assert run.verdict == "undecided"
+    assert run.summary.startswith("Nothing can be said: the run")
+
+
 # --- the kept checkpoint --------------------------------------------------------------------------
 
 

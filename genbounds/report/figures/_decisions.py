@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from genbounds.decisions import Plan, Verdict
 
 DECISION_TONES: dict[str, Tone] = {"pass": "good", "fail": "bad", "inconclusive": "open"}
+DECISION_TONES |= {"consistent": "good", "not": "bad"}
 """How a decision is coloured."""
 
 
