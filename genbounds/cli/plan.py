@@ -111,5 +111,5 @@ def plan(
         document=found.to_dict(),
         show=lambda: show(found, table, verbose=verbose),
         page=page,
-        negative=not (found.feasible and found.reliable),
+        negative=not found.feasible,
     )

@@ -22,6 +22,11 @@ LARGEST_SHIFT = 0.6
 """Standard errors by which curvature may move an interval: beyond, its expansion is not small."""
 
 
+FEW_DIRECTIONS = 0.2
+"""Least share of one direction in the quadratic part, that of five alike, from which on its curve
+is followed to the end. ``python -m experiments.accuracy.ends`` shows what becomes of fewer."""
+
+
 OwnInterval = Callable[[float], tuple[float, float]]
 """From a level to both ends of the confidence interval, on the scale of `Estimate.value`."""
 
@@ -127,12 +132,16 @@ class SampleError:
     curvature : float
         E IF(x) IF(x') h(x, x') / n² with h the kernel of the quadratic part: a positive one means
         that value and estimated variance rise and fall together.
+    lean : float
+        The same over E IF(x)² / n: an eigenvalue of the quadratic part, where few of them count.
     skewness : float
         E IF³ / n², the third cumulant of the linear part; 0 where its estimate would be noisier
         than it is large (FD: docs/explanation/frechet.md).
     quadratic_variance, mixed_variance : float
         The share of the quadratic part in `variance`, 2 E h(x, x')² / n², and half of that of the
         mixed term of two samples.
+    pair_variance : float
+        `quadratic_variance` before what influences show limits it.
     pairs : ndarray or None
         h(x, x') of the random pairs of rows (or units) behind `quadratic_variance`, to any scale:
         the same pairs in every sample with the same number of rows, so that of two models with
@@ -154,9 +163,11 @@ class SampleError:
     bias: float = 0.0
     row_bias: float = 0.0
     curvature: float = 0.0
+    lean: float = 0.0
     skewness: float = 0.0
     quadratic_variance: float = 0.0
     mixed_variance: float = 0.0
+    pair_variance: float = 0.0
     pairs: Float | None = field(default=None, repr=False, compare=False)
     tails: Tails | None = None
     seeds: SampleError | None = None
@@ -179,9 +190,11 @@ class SampleError:
             bias=self.bias * factor,
             row_bias=self.row_bias * factor,
             curvature=self.curvature * factor**3,
+            lean=self.lean * factor,
             skewness=self.skewness * factor**3,
             quadratic_variance=self.quadratic_variance * factor**2,
             mixed_variance=self.mixed_variance * factor**2,
+            pair_variance=self.pair_variance * factor**2,
             pairs=None if self.pairs is None else self.pairs * factor,
             seeds=self.seeds and self.seeds.scaled(factor),
             tails=self.tails and replace(self.tails, variance=self.tails.variance * factor**2),
@@ -373,13 +386,34 @@ class Estimate:
             (self.sample.variance, self.sample.degrees_of_freedom),
             (self.reference.variance, self.reference.degrees_of_freedom),
         )
-        return studentised_interval(
+        quantile = student_quantile(level, total)
+        low, high = studentised_interval(
             self.value,
             self.stderr,
-            student_quantile(level, total),
+            quantile,
             curvature=self.sample.curvature + self.reference.curvature,
             skewness=self.sample.skewness + self.reference.skewness,
         )
+        far = self._far_end(quantile)
+        return min(low, far), max(high, far)
+
+    def _far_end(self, quantile: float) -> float:
+        """Return the end towards which the variance grows, where few directions decide; or `value`.
+
+        In one direction T = δ², estimated with an error of standard deviation s, has the ends
+        (|δ| ± z s)² = T̂ + (1 + z²) s² ± z se with se = 2 |δ| s, which near δ = 0 says nothing of
+        how far T may be: an expansion in curvature / se³ breaks down. `lean` is s².
+        """
+        lean, shared = self.sample.lean + self.reference.lean, self.shared_variance != 0.0
+        # The mixed part of two samples, whose quadratic parts are alike where this matters.
+        pairs = math.sqrt(self.sample.pair_variance) + math.sqrt(self.reference.pair_variance)
+        if shared or 2.0 * lean**2 <= FEW_DIRECTIONS * pairs**2:
+            return self.value
+        shift = (1.0 + quantile**2) * lean
+        if abs(shift) <= LARGEST_SHIFT * self.stderr:
+            return self.value
+        reach = quantile * max(self.stderr, pairs)
+        return self.value + shift + math.copysign(reach, lean)
 
     def _range_warnings(
         self, value: float, ends: tuple[float, float], level: float

@@ -470,6 +470,8 @@ class _UnitSums:
         first = share * float((factor * loo) @ loo)
         pairs = np.concatenate(self.products) if self.products else np.zeros(1)
         second = 2.0 * units**2 * float((pairs**2).mean())
+        bias = share * float((own - known).sum()) + known_bias
+        pair_variance = min(second, 2.0 * bias**2)  # Σ M_IJ² is at most (tr M)²
         if not form.bounded:  # a pair of outliers can make it anything
             second = min(second, first)
         rest = own - known
@@ -477,6 +479,7 @@ class _UnitSums:
         curvature = 0.0
         if self.curvature is not None:
             curvature = share**2 * (self.curvature.square() - self.diagonal)
+        most = float(np.sqrt(pair_variance / 2.0))  # no direction has more
         # On the scale of influences: a sum of squares over used² is the variance.
         influence = typical = np.sqrt(units * used) * loo
         if self.design is not None and not self.design.weighted:
@@ -487,10 +490,12 @@ class _UnitSums:
             variance=max(first - second, second) + noise,
             degrees_of_freedom=freedom,
             influence=np.sqrt(factor * (1.0 - 1.0 / units)) * influence if whole else None,
-            bias=divided * (share * float(rest.sum()) + known_bias),
+            bias=divided * bias,
             row_bias=divided * (share * float((row_own - known).sum()) + known_bias),
             curvature=curvature,
+            lean=float(np.clip(curvature / first, -most, most)) if first > 0.0 else 0.0,
             quadratic_variance=second,
+            pair_variance=pair_variance,
             pairs=pairs if whole and self.products else None,
             tails=None if self.bias_only else Tails.of(typical),
         )

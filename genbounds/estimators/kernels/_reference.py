@@ -29,7 +29,7 @@ from genbounds.estimators.kernels._pair_kernels import (
     pair_kernel,
 )
 from genbounds.estimators.kernels._parameters import PolynomialKernel
-from genbounds.estimators.kernels._rows import Between, Within, curvatures, rows_estimate
+from genbounds.estimators.kernels._rows import Between, Within, curved, rows_estimate
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.results import Diagnostic
 from genbounds.validation import (
@@ -220,11 +220,11 @@ class KernelReference:
             kernel=kernel,
             estimator=estimator,
         )
-        own, other = curvatures(found, rows, self._rows, kernel)
+        own, other = curved(found, rows, self._rows, kernel)
         found = replace(
             found,
-            sample=replace(found.sample, curvature=own, units=seen.labels),
-            reference=replace(found.reference, curvature=other, units=self._seen.labels),
+            sample=replace(own, units=seen.labels),
+            reference=replace(other, units=self._seen.labels),
         )
         found = self._finished(found, seen, kernel)
         if subsets is None:

@@ -13,9 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.core.estimate import Estimate, SampleError, Tails, bias_left, small_sample
+from genbounds.core.estimate import (
+    Estimate,
+    SampleError,
+    Tails,
+    bias_left,
+    mean_variance,
+    small_sample,
+)
 from genbounds.estimators.kernels._pair_kernels import PairKernel, kernel_blocks, upper_blocks
 from genbounds.validation import Float
+
+TINY = float(np.finfo(np.float64).tiny)
 
 CURVED_ROWS = 2048
 """Rows of either side, evenly spaced, whose pairs show how value and variance move together."""
@@ -188,16 +197,17 @@ def kernel_estimate(
     )
 
 
-def curvatures(
+def curved(
     found: Estimate, fake: NDArray[Any], real: NDArray[Any], kernel: PairKernel
-) -> tuple[float, float]:
-    """Mean of IF(x) IF(x') h(x, x') over pairs, of either side; h is the centred kernel.
+) -> tuple[SampleError, SampleError]:
+    """Add the mean of IF(x) IF(x') h(x, x') over pairs to either side; h is the centred kernel.
 
     The pairs (x, y) belong to both samples: half of them is booked on either.
     """
     sides, own = [], []
-    for rows, influence in ((fake, found.sample.influence), (real, found.reference.influence)):
-        assert influence is not None
+    errors = found.sample, found.reference
+    influences = [error.influence for error in errors if error.influence is not None]
+    for rows, influence in zip((fake, real), influences, strict=True):
         n, k = len(rows), min(len(rows), CURVED_ROWS)
         chosen = np.linspace(0, n - 1, k).astype(int)
         x, g = kernel.prepared(rows[chosen]), influence[chosen]
@@ -209,4 +219,13 @@ def curvatures(
         sides.append((x, g / (k * n)))
     (a, one), (b, two) = sides
     crossed = float(one @ kernel.block(a, b) @ two)
-    return own[0] - crossed, own[1] - crossed
+    sample, reference = (
+        replace(
+            error,
+            curvature=alone - crossed,
+            lean=alone / max(mean_variance(influence), TINY),
+            pair_variance=error.quadratic_variance,
+        )
+        for error, influence, alone in zip(errors, influences, own, strict=True)
+    )
+    return sample, reference
