@@ -420,13 +420,14 @@ def row_moments(
     n, blas = len(rows) if index is None else index.size, scipy.linalg.blas
     sums, scatter = np.zeros(origin.size), np.zeros((origin.size, origin.size), order="F")
     for positions, block in row_blocks(rows, index, dtype=dtype):
-        w = np.ones(len(block)) if weights is None else weights[positions]
-        if dtype is np.float32:  # before their difference is rounded
-            sums += w @ block - w.sum() * origin
-        block -= origin
+        w = None if weights is None else weights[positions]
         if dtype is np.float64:
-            sums += w @ block
-        if weights is not None:
+            block -= origin
+        sums += block.sum(axis=0, dtype=np.float64) if w is None else w @ block
+        if dtype is np.float32:  # after their sum: the difference is rounded
+            sums -= (len(block) if w is None else w.sum()) * origin.astype(np.float64)
+            block -= origin
+        if w is not None:
             block *= np.sqrt(w)[:, None]
         if dtype is np.float32:
             scatter += blas.ssyrk(1.0, block.T, lower=1)
