@@ -19,6 +19,9 @@ from genbounds.validation import Float
 SPENT = 0.1
 """Of the error probability, on the simultaneous interval (theirs)."""
 
+SAME = 1e-9
+"""Standard errors, nearer than which to the least another estimate is the same one, rounded."""
+
 
 def winner_interval(
     gaps: Float, covariances: Float, variance: float, level: float
@@ -28,8 +31,8 @@ def winner_interval(
     Parameters
     ----------
     gaps : ndarray of shape (k - 1,)
-        By how much the other estimates are larger. One of 0 is no other estimate: values that are
-        equal to the last digit are those of one model, or counts.
+        By how much the other estimates are larger. One within rounding of 0 is no other estimate:
+        such values are those of one model, or counts.
     covariances : ndarray of shape (k - 1,)
         Of the error of each with that of the least.
     variance : float
@@ -46,9 +49,9 @@ def winner_interval(
     The simultaneous interval is Šidák's, which holds for errors of any correlation.
     """
     stderr = math.sqrt(variance)
-    other = gaps > 0.0
     if not stderr > 0.0:
         return 0.0, 0.0, 0.0
+    other = gaps > SAME * stderr
     from scipy.optimize import brentq
     from scipy.special import ndtri
 

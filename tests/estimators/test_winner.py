@@ -46,6 +46,13 @@ def written_out(gaps, covariances, variance, level):
         return [float(mean_of(p)) for p in (mpf("0.5"), 1 - tail, tail)]
 
 
+def test_a_copy_that_differs_by_rounding_is_no_rival():
+    copy = winner_interval(np.array([2.0, 1e-16]), np.array([0.0, 1.0 - 1e-9]), 1.0, 0.95)
+    same = winner_interval(np.array([2.0, 0.0]), np.array([0.0, 1.0]), 1.0, 0.95)
+    assert copy == same
+    assert copy[1] < 0.0 < copy[2]
+
+
 @pytest.mark.parametrize(
     ("gaps", "covariances", "variance", "level"),
     [

@@ -203,7 +203,9 @@ class FrechetForm(Form):
     def block(self, rows: Index) -> Rows:
         """Return the rows with these numbers, centred, with their coordinates."""
         chosen: Index | slice = rows if self.index is None else self.index[rows]
-        if self.index is None and (np.diff(rows) == 1).all():  # no copy but the one in float64
+        if (
+            rows.size and self.index is None and (np.diff(rows) == 1).all()
+        ):  # no copy but the one in float64
             chosen = slice(int(rows[0]), int(rows[-1]) + 1)
         x: Float = np.subtract(self.rows[chosen], self.mean, dtype=np.float64)
         hessian = self.hessian

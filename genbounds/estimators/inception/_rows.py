@@ -73,7 +73,7 @@ class InceptionForm(Form):
         present = self.marginals > NEVER
         self._log = np.log(np.where(present, self.marginals, 1.0))
         self._inverse = np.where(present, 1.0 / np.where(present, self.marginals, 1.0), 0.0)
-        self.divergence, self.own = np.empty((2, self.marginals.shape[1], self.n))
+        self.divergence, self.own = np.full((2, self.marginals.shape[1], self.n), np.nan)
         self.top = np.zeros(rows.shape[1], dtype=np.intp)
 
     def block(self, rows: Index) -> Float:
