@@ -54,6 +54,7 @@ TRIALS = (
     Trial(module="accuracy.fitted_maps", arguments="--runs 2"),
     Trial(module="accuracy.crossed_seeds", arguments="--runs 2"),
     Trial(module="accuracy.series", arguments="--runs 2"),
+    Trial(module="accuracy.ends", arguments="--runs 2"),
     Trial(module="accuracy.below_range", arguments="--runs 2 --planted 2"),
     Trial(module="accuracy.gates", arguments="--replications 2"),
     Trial(module="accuracy.reproductions", arguments="--replications 1"),

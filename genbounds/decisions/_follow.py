@@ -164,7 +164,9 @@ class Following:
         }
         if fresh is not None:
             rows["the fresh sample"] = fresh.sample.row_ids
-        warnings = (*warnings, *shared_rows(rows))
+        warnings, verdict = (*warnings, *shared_rows(rows)), self._verdict()
+        if verdict == "plateau" and not all_reliable(warnings):  # of looks at one checkpoint
+            verdict = "undecided"
         return Track(
             metric=self.metric,
             level=self.level,
@@ -172,7 +174,7 @@ class Following:
             scores={look.step: look.score for look in self.looks},
             looks=tuple(self.looks),
             kept=kept,
-            verdict=self._verdict() if all_reliable(warnings) else "undecided",
+            verdict=verdict,
             patience=self.patience,
             min_delta=self.min_delta,
             gain_high=self.looks[-1].gain_high,

@@ -56,7 +56,7 @@ def test_an_unreliable_look_is_drawn_as_such():
     estimates = {t: known(float(5 - t), 0.01) for t in range(3)}
     estimates[2] = estimates[2].warned(unreliable("leak", "a leak"))
     page = report.track_page(track_estimates(estimates, metric="fd"))
-    assert "Nothing can be said: the last score is unreliable" in texts_of(page.render())
+    assert "the run or its last score is unreliable" in texts_of(page.render())
     all_of = {t: one.warned(unreliable("leak", "a leak")) for t, one in estimates.items()}
     page = report.track_page(track_estimates(all_of, metric="fd"))
     assert "Keep" not in texts_of(page.render())
