@@ -470,11 +470,11 @@ class _UnitSums:
         first = share * float((factor * loo) @ loo)
         pairs = np.concatenate(self.products) if self.products else np.zeros(1)
         second = 2.0 * units**2 * float((pairs**2).mean())
-        bias = share * float((own - known).sum()) + known_bias
+        rest = own - known
+        bias = share * float(rest.sum()) + known_bias
         pair_variance = min(second, 2.0 * bias**2)  # Σ M_IJ² is at most (tr M)²
         if not form.bounded:  # a pair of outliers can make it anything
             second = min(second, first)
-        rest = own - known
         noise = noise_factor * (1.0 - 1.0 / share) * float(np.var(rest)) * used * share**2
         curvature = 0.0
         if self.curvature is not None:

@@ -59,11 +59,16 @@ def shared_places_pvalue(rows: NDArray[np.floating], groups: NDArray[np.generic]
     x *= limit / np.maximum(norms, limit)
     u = (x - x.mean(axis=1, keepdims=True)).reshape(counts.size, -1)
     own = (u**2).sum(axis=1)  # the diagonal, which is taken off
-    few = len(u) <= u.shape[1]
-    products = u @ u.T if few else u.T @ u  # both have the same eigenvalues
-    squares = (products**2 if few else (u @ products) * u).sum(axis=1)
-    second = float(squares.sum() - own @ own)
-    third = float(((products @ products) * products).sum() - own @ (3.0 * squares - 2.0 * own**2))
+    if len(u) <= u.shape[1]:
+        products = u @ u.T
+        weighted = float(own @ (products**2).sum(axis=1))
+    else:  # the smaller matrix, of the same eigenvalues
+        products, scaled = u.T @ u, u * np.sqrt(own)[:, None]
+        weighted = float(((scaled.T @ scaled) * products).sum())
+    second = float((products**2).sum() - own @ own)
+    third = float(
+        ((products @ products.T) * products).sum() - 3.0 * weighted + 2.0 * (own**3).sum()
+    )
     if not second > 0.0:
         return 1.0
     z = float((u.sum(axis=0) ** 2).sum() - own.sum()) / math.sqrt(2.0 * second)

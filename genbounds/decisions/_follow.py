@@ -164,9 +164,7 @@ class Following:
         }
         if fresh is not None:
             rows["the fresh sample"] = fresh.sample.row_ids
-        warnings, verdict = (*warnings, *shared_rows(rows)), self._verdict()
-        if verdict == "plateau" and not all_reliable(warnings):  # of looks at one checkpoint
-            verdict = "undecided"
+        warnings = (*warnings, *shared_rows(rows))
         return Track(
             metric=self.metric,
             level=self.level,
@@ -174,7 +172,7 @@ class Following:
             scores={look.step: look.score for look in self.looks},
             looks=tuple(self.looks),
             kept=kept,
-            verdict=verdict,
+            verdict=self._verdict(reliable=all_reliable(warnings)),
             patience=self.patience,
             min_delta=self.min_delta,
             gain_high=self.looks[-1].gain_high,
@@ -184,7 +182,8 @@ class Following:
             assumptions=self._assumptions(fresh is not None),
         )
 
-    def _verdict(self) -> Outcome:
+    def _verdict(self, *, reliable: bool) -> Outcome:
+        """Say what the looks show; a run that is not `reliable` has no plateau."""
         last = self.looks[-1]
         relied = [self.looks[s] for s in self._relied]
         if last.collapsed:
@@ -196,7 +195,7 @@ class Following:
         if any(len(look.better_than) >= before for look in relied[-window:]):
             return "improved"
         small = self.min_delta is None or (last.gain_high or 0.0) <= self.min_delta
-        return "plateau" if last.gain_high is not None and small else "undecided"
+        return "plateau" if reliable and last.gain_high is not None and small else "undecided"
 
     def _loss_gap(self, a: int, b: int) -> EstimateDifference:
         """Difference a - b, turned so that a positive one means that a is worse."""

@@ -337,7 +337,8 @@ def _pilots_of(pilot: Any) -> dict[str, Any]:
     if isinstance(pilot, Mapping):
         pilots = {str(name): sample for name, sample in pilot.items()}
     elif isinstance(pilot, Sequence) and all(map(_is_sample, pilot)):
-        pilots = {("first", "second", *map(str, range(k)))[k]: x for k, x in enumerate(pilot)}
+        names = ["first", "second", *map(str, range(len(pilot)))]  # more are refused below
+        pilots = dict(zip(names, pilot, strict=False))
     else:
         pilots = {"pilot": pilot}
     if len(pilots) not in (1, 2):

@@ -52,8 +52,8 @@ def inception_estimate(
     if halves is not None:
         value, method = third_order(value, halves), "third-order"
     warnings = seen.warnings
-    if not seen.told:
-        warnings += (warn_of("balanced-classes"),) * too_even(form.top)
+    if not seen.told and too_even(form.top):
+        warnings += (warn_of("balanced-classes"),)
     assumptions: tuple[str, ...] = (drawn(design),)
     details: tuple[str, ...] = ()
     if estimator == "plugin":

@@ -24,8 +24,6 @@ from genbounds.core.estimate import (
 from genbounds.estimators.kernels._pair_kernels import PairKernel, kernel_blocks, upper_blocks
 from genbounds.validation import Float
 
-TINY = float(np.finfo(np.float64).tiny)
-
 CURVED_ROWS = 2048
 """Rows of either side, evenly spaced, whose pairs show how value and variance move together."""
 
@@ -223,9 +221,9 @@ def curved(
         replace(
             error,
             curvature=alone - crossed,
-            lean=alone / max(mean_variance(influence), TINY),
+            lean=alone / first if first > 0.0 else 0.0,
             pair_variance=error.quadratic_variance,
         )
-        for error, influence, alone in zip(errors, influences, own, strict=True)
+        for error, first, alone in zip(errors, map(mean_variance, influences), own, strict=True)
     )
     return sample, reference

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
     from genbounds.decisions import Plan, Verdict
 
-DECISION_TONES: dict[str, Tone] = {"pass": "good", "fail": "bad", "inconclusive": "open"}
-DECISION_TONES |= {"consistent": "good", "not": "bad"}
+DECISION_TONES: dict[str, Tone] = {
+    "pass": "good", "consistent": "good", "fail": "bad", "not": "bad", "inconclusive": "open",
+}  # fmt: skip
 """How a decision is coloured."""
 
 
