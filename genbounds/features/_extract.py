@@ -26,8 +26,7 @@ from genbounds.files import (
     ITEMS_KEY,
     Part,
     Statistics,
-    check_features_name,
-    check_statistics_name,
+    check_name,
     clear,
     display,
     label_arrays,
@@ -152,9 +151,9 @@ def extract(
     if out is None and moments is None:
         raise InputError("no output: give `out`, `moments` or both.")
     if out is not None:
-        check_features_name(out)
+        check_name(out, "features")
     if moments is not None:
-        check_statistics_name(moments)
+        check_name(moments, "statistics")
     _check_kind(source, encoder)
     batch = check_count("batch", batch)
     block = BLOCK if block is None else check_count("block", block)

@@ -9,18 +9,21 @@ the file, says what is wrong and what to do.
 # What the rest of the package needs of files; not part of the interface.
 from genbounds._scratch import gather as gather
 from genbounds._text import display as display
-from genbounds.files._bomb import check_bomb as check_bomb
 from genbounds.files._content import ITEMS_KEY as ITEMS_KEY
 from genbounds.files._content import Contents as Contents
 from genbounds.files._content import Labels, Statistics
 from genbounds.files._content import labels_named as labels_named
 from genbounds.files._content import labels_of as labels_of
 from genbounds.files._libraries import SAFE as SAFE
-from genbounds.files._libraries import check_safe as check_safe
+from genbounds.files._libraries import library as library
 from genbounds.files._lock import clear as clear
 from genbounds.files._lock import locked as locked
-from genbounds.files._opened import open_at_once as open_at_once
-from genbounds.files._opened import reason_of as reason_of
+from genbounds.files._open import FORMATS
+from genbounds.files._open import contents_of as contents_of
+from genbounds.files._open import open_at_once as open_at_once
+from genbounds.files._open import read_header as read_header
+from genbounds.files._open import reason_of as reason_of
+from genbounds.files._open import shards_of as shards_of
 from genbounds.files._part import Part as Part
 from genbounds.files._read import image_count as image_count
 from genbounds.files._read import label_arrays as label_arrays
@@ -32,15 +35,12 @@ from genbounds.files._read import (
     read_metadata,
     read_statistics,
 )
-from genbounds.files._read import read_header as read_header
 from genbounds.files._read import stream_images as stream_images
-from genbounds.files._shards import FORMATS
-from genbounds.files._shards import contents_of as contents_of
-from genbounds.files._shards import shards_of as shards_of
 from genbounds.files._write import atomic_write as atomic_write
-from genbounds.files._write import check_features_name as check_features_name
-from genbounds.files._write import check_statistics_name as check_statistics_name
+from genbounds.files._write import check_name as check_name
 from genbounds.files._write import open_features_writer, write_statistics
+from genbounds.files._write import written_aside as written_aside
+from genbounds.files._zip import check_bomb as check_bomb
 from genbounds.files._zip import open_zip as open_zip
 
 __all__ = [

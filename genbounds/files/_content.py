@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from io import BytesIO
 from typing import IO, Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from numpy.typing import NDArray
 
 from genbounds._scratch import chunks_of, gather, row_parts
 from genbounds._text import display
-from genbounds.files._bomb import check_bomb
+from genbounds.files._digest import DIGEST_KEY, NAMES_KEY, Check
+from genbounds.files._zip import check_bomb
 from genbounds.origins import marked
 from genbounds.validation import Float, InputError
 
@@ -30,12 +32,12 @@ LABEL_KEYS = ("groups", "seeds", "order", "strata", "labels")
 ITEMS_KEY = "items"
 """What each row is of: the name of an image in its folder or archive."""
 METADATA_KEY = "metadata"
-NAMES_KEY = ".names"
-"""``labels.names`` in the metadata of a .safetensors file, which holds no texts in arrays: a JSON
-list of the names that stand for 0, 1, … in the array ``labels``."""
 
-DIGEST_KEY = "genbounds.sha256."
-"""``genbounds.sha256.features`` in the metadata of a .safetensors file of ours: see `_digest`."""
+_REAL = "fiub"
+"""Kinds of NumPy's types that are real numbers."""
+
+_LARGEST_IMAGE = 178_956_970
+"""Pixels: Pillow refuses larger images in files; what a network takes is a thousand times less."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +67,7 @@ class Statistics:
         return iter((self.mean, self.cov, self.n))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
     """An array in a file: what its header says, and how to read it.
 
@@ -76,52 +78,77 @@ class Stored:
     shown : str
         What errors call it.
     shape, dtype
-    load : callable
-        Returns the array, read-only.
-    data : callable or None
-        Opens its bytes as a stream, where they lie in the file as they are, in rows.
+    data : callable
+        Opens its bytes as a stream, where they lie in the file as they are: row after row, or
+        column after column if `fortran`.
+    make : callable or None
+        Returns the array, where they do not.
+    check : callable
+        Passes its bytes on; raises ValueError at the end if they are damaged.
     """
 
     shown: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    load: Callable[[], NDArray[Any]]
-    data: Callable[[], AbstractContextManager[IO[bytes]]] | None = None
+    data: Callable[[], AbstractContextManager[IO[bytes]]] = BytesIO
+    fortran: bool = False
+    make: Callable[[], NDArray[Any]] | None = None
+    check: Check = iter
 
-    @classmethod
-    def streamed(
-        cls,
-        shown: str,
-        shape: tuple[int, ...],
-        dtype: np.dtype[Any],
-        data: Callable[[], AbstractContextManager[IO[bytes]]],
-        *,
-        fortran: bool = False,
-    ) -> Stored:
-        """Describe an array whose bytes follow one another in a stream."""
+    @property
+    def in_rows(self) -> bool:
+        """Whether its rows lie in the file as they are, one after the other."""
+        return self.make is None and not self.fortran
 
-        def load() -> NDArray[Any]:
-            size = dtype.itemsize * math.prod(shape)
-            with data() as stream:
-                return gather(chunks_of(stream, size), dtype=dtype, shape=shape, fortran=fortran)
-
-        return cls(shown, shape, dtype, load, None if fortran else data)
-
-    def as_column(self) -> Stored:
-        """Return these (n,) numbers as an array (n, 1)."""
-        return replace(self, shape=(*self.shape, 1), load=lambda: self.load()[:, np.newaxis])
+    def load(self) -> NDArray[Any]:
+        """Return the array, read-only."""
+        if self.make is not None:
+            return self.make()
+        size = self.dtype.itemsize * math.prod(self.shape)
+        with self.data() as stream:
+            chunks = self.check(chunks_of(stream, size))
+            return gather(chunks, dtype=self.dtype, shape=self.shape, fortran=self.fortran)
 
     def chunks(self) -> Iterator[bytes]:
         """Yield its bytes, row after row."""
-        if self.data is not None:
+        if self.in_rows:
             with self.data() as stream:
-                yield from chunks_of(stream, self.dtype.itemsize * math.prod(self.shape))
+                size = self.dtype.itemsize * math.prod(self.shape)
+                yield from self.check(chunks_of(stream, size))
             return
         array = self.load()
         for part in row_parts(array):
             yield array[part].tobytes()
 
 
+@contextmanager
+def at(file: IO[bytes], start: int) -> Iterator[IO[bytes]]:
+    """Open a file that is open, from byte `start` on."""
+    file.seek(start)
+    yield file
+
+
+def said_in(metadata: object, arrays: Collection[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return where features came from, and by array of labels its names, as metadata say.
+
+    Raises
+    ------
+    ValueError
+        If they hold the digest of an array that is not there.
+    """
+    origin, names = {}, {}
+    for key, text in metadata.items() if isinstance(metadata, dict) else ():
+        if key.startswith(DIGEST_KEY):
+            if key.removeprefix(DIGEST_KEY) not in arrays:
+                raise ValueError("it lacks an array of which it has the checksum")
+        elif isinstance(text, str) and key.endswith(NAMES_KEY):
+            names[key.removesuffix(NAMES_KEY)] = text
+        elif isinstance(text, str):
+            origin[key] = text
+    return origin, names
+
+
+@dataclass(kw_only=True)
 class Contents:
     """The named arrays of an open file, none of them read yet, and its metadata.
 
@@ -129,52 +156,35 @@ class Contents:
 
     Attributes
     ----------
-    packed : int
-        Size of the file in bytes.
     shown : str
         What errors call it.
+    packed : int
+        Size of the file in bytes.
     arrays : mapping of str to callable
         Returns the `Stored` array of that name. A file of one array calls it ``features``.
-    metadata : dict of str to str
-        Where the features came from, as far as the file says; names of labels among it.
+    origin : dict of str to str
+        Where the features came from, as far as the file says.
+    names : dict of str to str
+        By the name of an array of labels, the texts for which its integers stand (a JSON list).
     columns : collection of str
         Arrays of which each is one feature.
     known_n : callable
         Returns how many samples are behind the statistics of a file that is known by its digest.
     values : bool
-        Whether one number per sample, in one dimension, is read as one feature; not by default.
+        Whether one number per sample, in one dimension, is read as one feature.
     statistics_keys : tuple of str
-        What the mean and the covariance are called: `STATISTICS_KEYS` by default.
+        What the mean and the covariance are called.
     """
 
-    values = False
-    statistics_keys = STATISTICS_KEYS
-
-    def __init__(
-        self,
-        packed: int,
-        shown: str,
-        arrays: Mapping[str, Callable[[], Stored]],
-        metadata: object = None,
-        columns: Collection[str] = (),
-        known_n: Callable[[], int | None] = lambda: None,
-    ) -> None:
-        self.shown = shown
-        self.packed = packed
-        self.arrays = arrays
-        pairs = metadata.items() if isinstance(metadata, dict) else ()
-        self.metadata = {key: value for key, value in pairs if isinstance(value, str)}
-        self.columns = columns
-        self.known_n = known_n
-
-    @property
-    def origin(self) -> dict[str, str]:
-        """Where the features came from."""
-        return {
-            key: text
-            for key, text in self.metadata.items()
-            if not (key.endswith(NAMES_KEY) or key.startswith(DIGEST_KEY))
-        }
+    shown: str
+    packed: int
+    arrays: Mapping[str, Callable[[], Stored]]
+    origin: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    columns: Collection[str] = ()
+    known_n: Callable[[], int | None] = lambda: None
+    values: bool = False
+    statistics_keys: tuple[str, str] = STATISTICS_KEYS
 
     def read(self) -> NDArray[Any] | Statistics:
         """Read the features, or the statistics: whichever the file holds."""
@@ -184,6 +194,54 @@ class Contents:
         array = stored.load()
         array.flags.writeable = False
         return marked(array, self.origin)
+
+    @cached_property
+    def features(self) -> Stored | None:
+        """The features, their shape and type checked; None if the file holds statistics."""
+        shown = self.shown
+        found = [key for key in FEATURE_KEYS if key in self.arrays]
+        if len(found) != 1 or not self.arrays.keys().isdisjoint(("mu", *self.statistics_keys)):
+            if self._holds_statistics(found):
+                return None
+        stored = self.arrays[found[0]]()
+        if stored.dtype.kind not in _REAL:
+            raise _not_real(stored)
+        if self.values and len(stored.shape) == 1:
+            column = stored
+            stored = replace(
+                column, shape=(*column.shape, 1), make=lambda: column.load()[:, np.newaxis]
+            )
+        if len(stored.shape) != 2:
+            raise InputError(f"{shown}: holds an array of shape {stored.shape}: {_advice(stored)}.")
+        if 0 in stored.shape:
+            raise InputError(
+                f"{shown}: holds an array of shape {stored.shape}, no data: write it again."
+            )
+        return stored
+
+    def _holds_statistics(self, found: Sequence[str]) -> bool:
+        """Whether there are statistics beside the `found` features; refuse what is not clear."""
+        keys = self.statistics_keys
+        statistics = all(key in self.arrays for key in keys)
+        if "mu" in self.arrays and not statistics:
+            raise InputError(
+                f"{self.shown}: has statistics and no {' and '.join(keys)}, which are needed here."
+            )
+        if statistics and found == ["arr_0"] and self.pack:
+            return True
+        if len(found) + statistics > 1:
+            both = [*found, *(keys if statistics else ())]
+            raise InputError(
+                f"{self.shown}: is ambiguous, it has {' and '.join(both)}: "
+                "keep one array of features, or only the statistics."
+            )
+        if not found and not statistics:
+            raise InputError(
+                f"{self.shown}: has no known array, only: {names_of(self.arrays)}. Name the "
+                "features `features`, `reps`, `feats` or `arr_0`, or the statistics `mu` and "
+                "`sigma`."
+            )
+        return statistics
 
     @cached_property
     def pack(self) -> bool:
@@ -196,53 +254,9 @@ class Contents:
         images = self.arrays["arr_0"]()
         return images.dtype == np.uint8 and len(images.shape) == 4
 
-    def _features_key(self) -> str | None:
-        """Return the name of the features; None if the file holds statistics."""
-        shown = self.shown
-        found = [key for key in FEATURE_KEYS if key in self.arrays]
-        keys = self.statistics_keys
-        statistics = all(key in self.arrays for key in keys)
-        if "mu" in self.arrays and not statistics:
-            raise InputError(
-                f"{shown}: has statistics and no {' and '.join(keys)}, which are needed here."
-            )
-        if statistics and found == ["arr_0"] and self.pack:
-            return None
-        if len(found) + statistics > 1:
-            both = [*found, *(keys if statistics else ())]
-            raise InputError(
-                f"{shown}: is ambiguous, it has {' and '.join(both)}: "
-                "keep one array of features, or only the statistics."
-            )
-        if not found and not statistics:
-            raise InputError(
-                f"{shown}: has no known array, only: {names_of(self.arrays)}. Name the features "
-                f"`features`, `reps`, `feats` or `arr_0`, or the statistics `mu` and `sigma`."
-            )
-        return found[0] if found else None
-
-    @cached_property
-    def features(self) -> Stored | None:
-        """The features, their shape and type checked; None if the file holds statistics."""
-        shown, key = self.shown, self._features_key()
-        if key is None:
-            return None
-        stored = self.arrays[key]()
-        _check_numbers(stored)
-        if self.values and len(stored.shape) == 1:
-            stored = stored.as_column()
-        if len(stored.shape) != 2:
-            raise InputError(f"{shown}: holds an array of shape {stored.shape}: {_advice(stored)}.")
-        if 0 in stored.shape:
-            raise InputError(
-                f"{shown}: holds an array of shape {stored.shape}, no data: write it again."
-            )
-        return stored
-
     def statistics(self) -> Statistics:
         """Read mean, covariance and what else is there of n and rows, as float64."""
-        shown = self.shown
-        keys = self.statistics_keys
+        shown, keys = self.shown, self.statistics_keys
         mean, cov = (self.arrays[key]() for key in keys)
         if len(mean.shape) != 1 or 0 in mean.shape or cov.shape != mean.shape * 2:
             raise InputError(
@@ -251,7 +265,8 @@ class Contents:
             )
         others = {key: self.arrays[key]() for key in ("n", "rows") if key in self.arrays}
         for stored in (mean, cov, *others.values()):
-            _check_numbers(stored)
+            if stored.dtype.kind not in _REAL:
+                raise _not_real(stored)
         n = _count(shown, others["n"]) if "n" in others else self.known_n()
         if self.pack:
             _log.warning(
@@ -265,6 +280,33 @@ class Contents:
         return Statistics(
             mean.load().astype(np.float64), cov.load().astype(np.float64), n, rows, self.origin
         )
+
+    def images(self) -> Stored:
+        """Return the array of images, its shape and type checked."""
+        found = [key for key in FEATURE_KEYS if key in self.arrays]
+        stored = self.arrays[found[0]]() if len(found) == 1 else None
+        if (
+            stored is None
+            or stored.dtype != np.uint8
+            or 0 in stored.shape
+            or not (
+                len(stored.shape) == 3 or (len(stored.shape) == 4 and stored.shape[3] in (1, 3))
+            )
+        ):
+            what = "no array"
+            if stored is not None:
+                what = f"{display(stored.dtype, limit=40)} of shape {stored.shape}"
+            raise InputError(
+                f"{self.shown}: holds {what} where images are needed: uint8 of shape (n, h, w), "
+                "(n, h, w, 1) or (n, h, w, 3), in .npy or .npz (arr_0)."
+            )
+        height, width = stored.shape[1:3]
+        if height * width > _LARGEST_IMAGE:
+            raise InputError(
+                f"{self.shown}: holds images of {width} × {height} pixels, more than Pillow takes: "
+                "save them at the encoder's size."
+            )
+        return stored
 
 
 def _advice(stored: Stored) -> str:
@@ -285,13 +327,11 @@ def names_of(arrays: Mapping[str, Any]) -> str:
     return (", ".join(shown[:8]) + more) or "nothing"
 
 
-def _check_numbers(stored: Stored) -> None:
-    """Refuse what is not real numbers."""
-    if stored.dtype.kind not in "fiub":
-        raise InputError(
-            f"{stored.shown}: holds {display(stored.dtype, limit=60)}, not real numbers: "
-            "save a float array of shape (n, d)."
-        )
+def _not_real(stored: Stored) -> InputError:
+    return InputError(
+        f"{stored.shown}: holds {display(stored.dtype, limit=60)}, not real numbers: "
+        "save a float array of shape (n, d)."
+    )
 
 
 def _count(shown: str, stored: Stored) -> int:
@@ -341,17 +381,13 @@ class Labels:
 
 def labels_of(contents: Contents, *, groups: str | None, strata: str | None) -> Labels:
     """Read the labels of a file."""
-    found = {}
-    for role, asked, usual in (
-        ("groups", groups, ("groups",)),
-        ("strata", strata, ("strata", "labels")),
-    ):
-        name = asked
-        if name is None:
-            name = next((name for name in usual if name in contents.arrays), None)
-        if name is not None:
-            found[role] = labels_named(contents, name)
-    return Labels(**found)
+    usual = {"groups": ("groups",), "strata": ("strata", "labels")}
+    names = {"groups": groups, "strata": strata}
+    for role in (role for role, name in names.items() if name is None):
+        names[role] = next((name for name in usual[role] if name in contents.arrays), None)
+    return Labels(
+        **{role: labels_named(contents, name) for role, name in names.items() if name is not None}
+    )
 
 
 def labels_named(contents: Contents, name: str) -> NDArray[Any]:
@@ -389,9 +425,8 @@ def label_array(contents: Contents, name: str, n: int) -> NDArray[Any]:
             "labels are integers or texts."
         )
     labels = _texts(shown, called, stored) if stored.dtype.kind == "S" else stored.load()
-    known = contents.metadata.get(name + NAMES_KEY)
-    if known is not None and labels.dtype.kind in "iu":
-        labels = _named(shown, called, labels, known, contents.packed)
+    if name in contents.names and labels.dtype.kind in "iu":
+        labels = _named(shown, called, labels, contents.names[name], contents.packed)
     labels = labels.astype(np.int64) if labels.dtype.kind == "b" else labels
     labels.flags.writeable = False
     return labels
@@ -416,11 +451,5 @@ def _named(shown: str, called: str, codes: NDArray[Any], text: str, packed: int)
             f"{shown}: {called} holds numbers beyond its {len(names)} names: write it again."
         )
     known = np.array(names, dtype=np.str_)
-    check_bomb(
-        shown,
-        codes.size * known.itemsize,
-        packed,
-        kind="labels",
-        advice="number the labels, or give them shorter names",
-    )
+    check_bomb(shown, codes.size * known.itemsize, packed, "labels")
     return np.asarray(known[codes])

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from typing import IO, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from genbounds.files._content import DIGEST_KEY, NAMES_KEY
+NAMES_KEY = ".names"
+"""``labels.names`` in the metadata of a .safetensors file, which holds no texts in arrays: a JSON
+list of the names that stand for 0, 1, … in the array ``labels``."""
 
-Data = Callable[[], AbstractContextManager[IO[bytes]]]
+DIGEST_KEY = "genbounds.sha256."
+"""``genbounds.sha256.features`` in the metadata of a file of ours: the digest of that array."""
+
+Check = Callable[[Iterable[bytes]], Iterator[bytes]]
 
 
 def digest_of(dtype: np.dtype[Any], shape: Sequence[int], names: str = "") -> Any:
@@ -28,54 +31,21 @@ def digest_of(dtype: np.dtype[Any], shape: Sequence[int], names: str = "") -> An
     return hashlib.sha256(json.dumps([dtype.str, [*map(int, shape)], names]).encode())
 
 
-def check_complete(arrays: Collection[str], metadata: Mapping[str, Any]) -> None:
-    """Refuse a file that lacks an array of which it holds the digest."""
-    for key in metadata:
-        if key.startswith(DIGEST_KEY) and key.removeprefix(DIGEST_KEY) not in arrays:
-            raise ValueError("it lacks an array of which it has the checksum")
+def check_of(
+    key: str, dtype: np.dtype[Any], shape: Sequence[int], metadata: Mapping[str, Any]
+) -> Check:
+    """Return what passes on the bytes of an array and compares their digest at the end.
 
-
-def checked(
-    data: Data, *, key: str, dtype: np.dtype[Any], shape: Sequence[int], metadata: Mapping[str, Any]
-) -> Data:
-    """Return the bytes of an array so that whoever reads all of them has them compared.
-
-    Raises
-    ------
-    ValueError
-        At their end, if they are not those of which `metadata` holds the digest.
+    It raises ValueError if they are not those of which `metadata` hold the digest.
     """
     known = metadata.get(DIGEST_KEY + key)
-    if known is None:
-        return data
 
-    @contextmanager
-    def compared() -> Iterator[Any]:
+    def checked(chunks: Iterable[bytes]) -> Iterator[bytes]:
         digest = digest_of(dtype, shape, str(metadata.get(key + NAMES_KEY, "")))
-        with data() as stream:
-            counted = _Counted(stream, digest)
-            yield counted
-            if counted.size == dtype.itemsize * math.prod(shape):
-                compare(digest.hexdigest(), known)
+        for chunk in chunks:
+            digest.update(chunk)
+            yield chunk
+        if digest.hexdigest() != known:
+            raise ValueError("its numbers do not fit the checksum in it")
 
-    return compared
-
-
-def compare(found: str, known: str) -> None:
-    """Refuse another digest than the file holds."""
-    if found != known:
-        raise ValueError("its numbers do not fit the checksum in it")
-
-
-class _Counted:
-    """A stream whose bytes are counted and enter a digest when they are read."""
-
-    def __init__(self, stream: IO[bytes], digest: Any) -> None:
-        self._stream, self._digest, self.size = stream, digest, 0
-        self.seek = stream.seek
-
-    def read(self, size: int) -> bytes:
-        content = self._stream.read(size)
-        self._digest.update(content)
-        self.size += len(content)
-        return content
+    return iter if known is None else checked

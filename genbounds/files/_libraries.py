@@ -1,7 +1,8 @@
-"""Libraries that one format needs, none of which may run code."""
+"""Libraries that a format or an encoder needs, none of which may run code."""
 
 from __future__ import annotations
 
+import importlib
 import re
 from typing import Any
 
@@ -18,29 +19,32 @@ SAFE: dict[str, tuple[int, ...]] = {
     "open_clip": (3, 0),
 }
 
-
-def check_safe(module: Any, needed_for: str) -> Any:
-    """Return a library; refuse a version of it whose reading of weights can run code."""
-    name = module.__name__
-    found = str(getattr(module, "__version__", ""))
-    numbers = tuple(int(number) for number in re.findall(r"\d+", found.partition("+")[0]))
-    if name in SAFE and numbers < SAFE[name]:
-        least = ".".join(map(str, SAFE[name]))
-        raise InputError(
-            f"{needed_for} needs {name} {least} or newer, and {display(found, limit=40)} is "
-            "installed, with which a file of weights can run code: upgrade it."
-        )
-    return module
+AS_NPY = ", or save the features as .npy"
 
 
-def optional_library(module: str, extra: str, title: str, shown: str) -> Any:
-    """Import a library that only this format needs."""
-    import importlib
+def library(module: str, *, extra: str, needed_for: str, instead: str = "") -> Any:
+    """Import an optional library, or say how to get it, or what to do `instead`.
 
+    A version whose reading of weights can run code is refused.
+    """
+    name = module.partition(".")[0]
     try:
-        return check_safe(importlib.import_module(module), shown)
+        found = importlib.import_module(module)
+    except (OSError, RuntimeError) as error:  # compiled parts that another PyTorch was built for
+        raise InputError(
+            f"{needed_for} needs {name}, whose import fails ({display(error, limit=120)}): "
+            "torchvision and torch must come from one build: install them together, from one index."
+        ) from error
     except ImportError as error:
         raise InputError(
-            f"{shown}: reading it needs {title}: {how_to_install(extra)}, "
-            "or save the features as .npy."
+            f"{needed_for} needs {name}, which cannot be imported ({display(error, limit=120)}): "
+            f"{how_to_install(extra)}{instead}."
         ) from error
+    version = str(getattr(found, "__version__", ""))
+    if name in SAFE and tuple(map(int, re.findall(r"\d+", version.partition("+")[0]))) < SAFE[name]:
+        raise InputError(
+            f"{needed_for} needs {name} {'.'.join(map(str, SAFE[name]))} or newer, and "
+            f"{display(version, limit=40)} is installed, with which a file of weights can run "
+            "code: upgrade it."
+        )
+    return found

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from genbounds._text import display
-from genbounds.files._opened import reason_of
+from genbounds.files._open import open_at_once, reason_of
 from genbounds.validation import InputError
 
 _NAME = ".lock"
@@ -64,7 +64,7 @@ def _take(path: Path) -> IO[bytes]:
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            file = open(path, "ab", opener=_at_once)
+            file = open_at_once(path, "ab", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         except FileNotFoundError:  # a run that ended removed the folder just now
             continue
         try:
@@ -78,11 +78,6 @@ def _take(path: Path) -> IO[bytes]:
             file.close()
             raise
         file.close()
-
-
-def _at_once(name: str, flags: int) -> int:
-    """Open for writing; a pipe that nobody reads is an error, not a wait."""
-    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0), 0o666)
 
 
 def _lock(file: IO[bytes]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import os
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -15,10 +14,9 @@ from typing import IO, Any
 import numpy as np
 
 from genbounds._text import display
-from genbounds.files._bomb import check_bomb
-from genbounds.files._content import METADATA_KEY, Contents, Stored
-from genbounds.files._digest import check_complete, checked
-from genbounds.files._zip import open_zip
+from genbounds.files._content import METADATA_KEY, Contents, Stored, at, said_in
+from genbounds.files._digest import check_of
+from genbounds.files._zip import check_bomb, open_zip
 from genbounds.files.packs import known_n
 from genbounds.validation import InputError
 
@@ -29,22 +27,15 @@ _MOST_CHECKED = 1000
 """Arrays, beyond which a file is of another program."""
 
 
-def npy_contents(file: IO[bytes], shown: str) -> Contents:
+def npy_contents(file: IO[bytes], size: int, shown: str) -> Contents:
     """Read the header of a ``.npy`` file."""
-    size = os.fstat(file.fileno()).st_size
     dtype, shape, fortran = _header(file, size, shown)
-    start = file.tell()
-
-    @contextmanager
-    def data() -> Iterator[IO[bytes]]:
-        file.seek(start)
-        yield file
-
-    stored = Stored.streamed(shown, shape, dtype, data, fortran=fortran)
-    return Contents(size, shown, {"features": lambda: stored})
+    data = partial(at, file, file.tell())
+    stored = Stored(shown=shown, shape=shape, dtype=dtype, fortran=fortran, data=data)
+    return Contents(shown=shown, packed=size, arrays={"features": lambda: stored})
 
 
-def npz_contents(file: IO[bytes], shown: str) -> Contents:
+def npz_contents(file: IO[bytes], size: int, shown: str) -> Contents:
     """Read the list of arrays in a ``.npz`` file, and its metadata."""
     archive = open_zip(file)
     members: dict[str, Callable[[], Stored]] = {}
@@ -58,18 +49,22 @@ def npz_contents(file: IO[bytes], shown: str) -> Contents:
         if len(archive.filelist) <= _MOST_CHECKED:
             # Each name stands in the file twice; where they differ, an array would go unseen.
             archive.open(info).close()
-        members[key] = partial(
-            _member, archive, info, f"{shown} ({display(key, limit=40)})", key, metadata
-        )
+        called = f"{shown} ({display(key, limit=40)})"
+        members[key] = partial(_member, archive, info, called, key, metadata)
     if METADATA_KEY in members:
         # Another program's array of that name is none of ours.
         with suppress(InputError, ValueError, RecursionError):
             found = json.loads(members[METADATA_KEY]().load().tobytes().decode())
             metadata |= found if isinstance(found, dict) else {}
-    check_complete(members, metadata)
-    size = os.fstat(file.fileno()).st_size
-    known = partial(known_n, file, size)
-    return Contents(size, shown, members, metadata, known_n=known)
+    origin, names = said_in(metadata, members)
+    return Contents(
+        shown=shown,
+        packed=size,
+        arrays=members,
+        origin=origin,
+        names=names,
+        known_n=partial(known_n, file, size),
+    )
 
 
 def _member(
@@ -79,6 +74,7 @@ def _member(
     key: str,
     metadata: Mapping[str, Any],
 ) -> Stored:
+    """Read the header of one array."""
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise InputError(
             f"{shown}: is packed in a way that NumPy does not use: "
@@ -92,11 +88,11 @@ def _member(
     @contextmanager
     def data() -> Iterator[IO[bytes]]:
         with archive.open(info) as stream:
-            stream.read(start)
+            stream.read(start)  # a seek would leave out the checksum
             yield stream
 
-    own = checked(data, key=key, dtype=dtype, shape=shape, metadata=metadata)
-    return Stored.streamed(shown, shape, dtype, own, fortran=fortran)
+    check = check_of(key, dtype, shape, metadata)
+    return Stored(shown=shown, shape=shape, dtype=dtype, fortran=fortran, data=data, check=check)
 
 
 def _header(

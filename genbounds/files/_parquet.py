@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import IO, Any
@@ -13,38 +12,38 @@ from numpy.typing import NDArray
 
 from genbounds._scratch import gather
 from genbounds._text import display
-from genbounds.files._bomb import check_bomb
 from genbounds.files._content import FEATURE_KEYS, LABEL_KEYS, Contents, Stored
-from genbounds.files._libraries import optional_library
+from genbounds.files._libraries import AS_NPY, library
+from genbounds.files._zip import check_bomb
 from genbounds.validation import InputError
 
 _BATCH = 4096
 """Rows that are decoded at a time."""
-_SHORTER = "number the labels, or give them shorter names"
 
 
-def parquet_contents(file: IO[bytes], shown: str) -> Contents:
+def parquet_contents(file: IO[bytes], size: int, shown: str) -> Contents:
     """Read the schema of a table: a column of lists, or a numeric column a feature; labels."""
-    parquet = optional_library("pyarrow.parquet", "parquet", "PyArrow", shown)
+    needed_for = f"{shown}: reading it"
+    parquet = library("pyarrow.parquet", extra="parquet", needed_for=needed_for, instead=AS_NPY)
     table = parquet.ParquetFile(file, page_checksum_verification=True)
     names = list(table.schema_arrow.names)
     if len(set(names)) < len(names):
         raise InputError(f"{shown}: has two columns of one name: rename one of them.")
     rows = table.metadata.num_rows
     members: dict[str, Callable[[], Stored]] = {
-        field.name: partial(_label_column, parquet, field.name, field.type, rows, file, shown)
+        field.name: partial(_label_column, parquet, field, rows, file, size, shown)
         for field in table.schema_arrow
     }
     lists = [name for name in FEATURE_KEYS[:2] if name in names]
     for name in lists:
-        members[name] = partial(_features, table, [name], shown, file)
+        members[name] = partial(_features, table, [name], size, shown)
     wide = [] if lists else [name for name in names if name not in LABEL_KEYS]
     if not lists:
-        members["features"] = partial(_features, table, wide, shown, file)
-    return Contents(os.fstat(file.fileno()).st_size, shown, members, columns=wide)
+        members["features"] = partial(_features, table, wide, size, shown)
+    return Contents(shown=shown, packed=size, arrays=members, columns=wide)
 
 
-def _features(table: Any, columns: list[str], shown: str, file: IO[bytes]) -> Stored:
+def _features(table: Any, columns: list[str], size: int, shown: str) -> Stored:
     """Check that these columns hold numbers, or lists of them; read the first rows."""
     from pyarrow import types
 
@@ -68,7 +67,7 @@ def _features(table: Any, columns: list[str], shown: str, file: IO[bytes]) -> St
     if first is None:
         raise InputError(f"{shown}: has {rows} rows announced and none there: write it again.")
     shape = (rows, first.shape[1])
-    check_bomb(shown, math.prod(shape) * first.itemsize, os.fstat(file.fileno()).st_size)
+    check_bomb(shown, math.prod(shape) * first.itemsize, size)
 
     def chunks() -> Iterator[bytes]:
         yield first.tobytes()
@@ -78,7 +77,10 @@ def _features(table: Any, columns: list[str], shown: str, file: IO[bytes]) -> St
             yield block.astype(first.dtype, copy=False).tobytes()
 
     return Stored(
-        shown, shape, first.dtype, lambda: gather(chunks(), dtype=first.dtype, shape=shape)
+        shown=shown,
+        shape=shape,
+        dtype=first.dtype,
+        make=lambda: gather(chunks(), dtype=first.dtype, shape=shape),
     )
 
 
@@ -101,13 +103,13 @@ def _block(batch: Any, as_lists: bool, shown: str) -> NDArray[Any]:
 
 
 def _label_column(
-    parquet: Any, name: str, kind: Any, rows: int, file: IO[bytes], shown: str
+    parquet: Any, field: Any, rows: int, file: IO[bytes], size: int, shown: str
 ) -> Stored:
     """Check that a column holds integers or texts."""
     from pyarrow import types
 
+    name, kind = field.name, field.type
     texts = kind.value_type if types.is_dictionary(kind) else kind
-    shape = (rows,)
     if not (types.is_integer(kind) or types.is_string(texts) or types.is_large_string(texts)):
         raise InputError(
             f"{shown}: column {display(name, limit=40)} holds {display(kind, limit=40)}: "
@@ -115,9 +117,8 @@ def _label_column(
         )
 
     def load() -> NDArray[Any]:
-        size = os.fstat(file.fileno()).st_size
         # The same number or text may fill millions of rows of a small file.
-        check_bomb(shown, rows * 8, size, kind="labels", advice=_SHORTER)
+        check_bomb(shown, rows * 8, size, "labels")
         # Kept as codes and a dictionary, however long the texts are.
         table = parquet.ParquetFile(
             file,
@@ -131,10 +132,11 @@ def _label_column(
             return np.asarray(column.to_numpy())
         encoded = column.unify_dictionaries().combine_chunks()
         known = np.array(encoded.dictionary.to_pylist())
-        check_bomb(shown, rows * known.itemsize, size, kind="labels", advice=_SHORTER)
+        check_bomb(shown, rows * known.itemsize, size, "labels")
         return np.asarray(known[encoded.indices.to_numpy()])
 
-    return Stored(shown, shape, np.dtype("i8" if types.is_integer(kind) else "U1"), load)
+    dtype = np.dtype("i8" if types.is_integer(kind) else "U1")
+    return Stored(shown=shown, shape=(rows,), dtype=dtype, make=load)
 
 
 def _missing(shown: str) -> InputError:

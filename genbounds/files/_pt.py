@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import shutil
 import tempfile
 import zipfile
@@ -17,10 +16,9 @@ from numpy.typing import NDArray
 
 from genbounds import _scratch
 from genbounds._text import display
-from genbounds.files._bomb import check_bomb
 from genbounds.files._content import Contents, Stored
-from genbounds.files._libraries import optional_library
-from genbounds.files._zip import open_zip
+from genbounds.files._libraries import AS_NPY, library
+from genbounds.files._zip import check_bomb, open_zip
 from genbounds.validation import TORCH_FLOATS, InputError
 
 _ROWS = 1 << 12
@@ -30,13 +28,13 @@ _FOLDER = 0x10
 """Attribute of a folder in an archive: PyTorch would leave the numbers of such a one undefined."""
 
 
-def torch_contents(file: IO[bytes], shown: str) -> Contents:
+def torch_contents(file: IO[bytes], size: int, shown: str) -> Contents:
     """Read a tensor, or named tensors; a large file's stay on disk until they are loaded."""
-    torch = optional_library("torch", "torch", "PyTorch", shown)
+    torch = library("torch", extra="torch", needed_for=f"{shown}: reading it", instead=AS_NPY)
     _check_archive(file, shown)
     try:
         with _numpy_stand_ins(torch):
-            content = _load(torch, file)
+            content = _load(torch, file, size)
     except OSError as error:
         if error.errno is not None:  # of the disk, not of PyTorch's reader
             raise
@@ -52,7 +50,7 @@ def torch_contents(file: IO[bytes], shown: str) -> Contents:
     members: dict[str, Callable[[], Stored]] = {
         str(key): partial(_stored, torch, value, shown) for key, value in named.items()
     }
-    return Contents(os.fstat(file.fileno()).st_size, shown, members)
+    return Contents(shown=shown, packed=size, arrays=members)
 
 
 def _check_archive(file: IO[bytes], shown: str) -> None:
@@ -61,7 +59,7 @@ def _check_archive(file: IO[bytes], shown: str) -> None:
         return
     archive = open_zip(file)
     for member in archive.filelist:
-        check_bomb(shown, member.file_size, member.compress_size, advice="save it as .npy")
+        check_bomb(shown, member.file_size, member.compress_size)
     if archive.testzip() is not None:
         raise InputError(
             f"{shown}: its checksums do not agree: it is damaged, or was saved without them "
@@ -71,8 +69,7 @@ def _check_archive(file: IO[bytes], shown: str) -> None:
         raise _damaged(shown)
 
 
-def _load(torch: Any, file: IO[bytes]) -> Any:
-    size = os.fstat(file.fileno()).st_size
+def _load(torch: Any, file: IO[bytes], size: int) -> Any:
     small = size <= _scratch.IN_MEMORY
     if small or not zipfile.is_zipfile(file):
         file.seek(0)
@@ -95,8 +92,7 @@ def _damaged(shown: str) -> InputError:
 def _stored(torch: Any, value: Any, shown: str) -> Stored:
     """Check that a value is a plain tensor or array, before anything of it is copied."""
     if isinstance(value, StoredArray):
-        array = value.array()
-        return Stored(shown, array.shape, array.dtype, lambda: array)
+        return _held(shown, value.array())
     if not isinstance(value, torch.Tensor):
         raise InputError(
             f"{shown}: holds a {type(value).__name__} where a tensor is needed: "
@@ -113,21 +109,25 @@ def _stored(torch: Any, value: Any, shown: str) -> Stored:
             f"{shown}: its tensor of shape {tuple(value.shape)} repeats {stored} stored "
             "bytes: save tensor.contiguous()."
         )
-    tensor, shape = value.detach(), tuple(value.shape)
+    tensor, shape, single = value.detach(), tuple(value.shape), np.dtype(np.float32)
     if not tensor.is_floating_point() or str(tensor.dtype) in TORCH_FLOATS:
-        array = np.asarray(tensor.numpy(force=True))
-        return Stored(shown, shape, array.dtype, lambda: array)
+        return _held(shown, np.asarray(tensor.numpy(force=True)))
 
     def widened() -> Iterator[bytes]:
         # NumPy has neither bfloat16 nor anything narrower.
-        for start in range(0, max(shape[0], 1) if shape else 1, _ROWS):
-            block = tensor[start : start + _ROWS] if shape else tensor
+        for block in tensor.split(_ROWS) if shape else [tensor]:
             yield block.float().numpy(force=True).tobytes()
 
-    single = np.dtype(np.float32)
     return Stored(
-        shown, shape, single, lambda: _scratch.gather(widened(), dtype=single, shape=shape)
+        shown=shown,
+        shape=shape,
+        dtype=single,
+        make=lambda: _scratch.gather(widened(), dtype=single, shape=shape),
     )
+
+
+def _held(shown: str, array: NDArray[Any]) -> Stored:
+    return Stored(shown=shown, shape=array.shape, dtype=array.dtype, make=lambda: array)
 
 
 class _StoredType:

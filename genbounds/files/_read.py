@@ -7,7 +7,6 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,25 +14,17 @@ from numpy.typing import NDArray
 
 from genbounds._text import display
 from genbounds.files._content import (
-    FEATURE_KEYS,
     ITEMS_KEY,
     LABEL_KEYS,
-    STATISTICS_KEYS,
-    Contents,
     Labels,
     Statistics,
-    Stored,
     label_array,
     labels_of,
 )
-from genbounds.files._opened import ending_of, opened
-from genbounds.files._shards import WITHOUT_HEADER, Path, Paths, contents_of, shards_of
+from genbounds.files._open import Path, Paths, contents_of, read_header
 from genbounds.validation import InputError
 
 _log = logging.getLogger("genbounds.files")
-
-# Pillow refuses larger images in files; what a network takes is a thousand times smaller.
-_LARGEST_IMAGE = 178_956_970
 
 
 def read(path: Paths) -> NDArray[Any] | Statistics:
@@ -154,67 +145,6 @@ def read_labels(path: Paths, *, groups: str | None = None, strata: str | None = 
         return labels_of(contents, groups=groups, strata=strata)
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
-    """What a file says of itself before its numbers are read.
-
-    Attributes
-    ----------
-    origin : dict of str to str
-        As `read_metadata` returns it.
-    shape : tuple of int or None
-        Rows and features, statistics having no rows; None in formats that do not say, and where it
-        holds neither.
-    images : bool
-        Whether it is an array of images rather than of features.
-    """
-
-    origin: dict[str, str]
-    shape: tuple[int, int] | None
-    images: bool
-
-
-def read_header(path: Paths, statistics: tuple[str, str] = STATISTICS_KEYS) -> Header:
-    """Read what `read_metadata` and `image_count` do, and the shape, opening the file once.
-
-    Parameters
-    ----------
-    path : path-like or list of path-like
-    statistics : tuple of str, default ("mu", "sigma")
-        Names of the mean and the covariance, where it holds statistics.
-
-    Returns
-    -------
-    Header
-
-    Raises
-    ------
-    InputError
-        As `read_metadata`.
-    """
-    files: Any = shards_of(path) or [path]
-    endings = {ending_of(one) for one in files}
-    if endings & set(WITHOUT_HEADER):
-        for one in files:
-            with opened(one):
-                pass
-        return Header({}, None, False)
-    shape, images = None, False
-    with contents_of(path) as contents:
-        contents.statistics_keys = statistics
-        # Where a file holds something else, whoever reads it says so.
-        with suppress(InputError):
-            features = contents.features
-            if features is not None:
-                shape = features.shape[0], features.shape[1]
-            else:
-                shape = 0, (contents.arrays[statistics[0]]().shape or (0,))[-1]
-        if shape is None and endings <= {".npy", ".npz"}:
-            with suppress(InputError):
-                images = bool(_images(contents).shape)
-        return Header(contents.origin, shape, images)
-
-
 def label_arrays(path: Paths, n: int) -> dict[str, NDArray[Any]]:
     """Return ``groups``, ``strata``, ``labels`` and ``items`` beside n rows or images, by name.
 
@@ -232,7 +162,7 @@ def label_arrays(path: Paths, n: int) -> dict[str, NDArray[Any]]:
                 _log.warning("%s It is not kept.", error)
         if "labels" not in found and "arr_1" in contents.arrays:
             with suppress(InputError):  # guided-diffusion's samplers: the class of each image
-                _images(contents)
+                contents.images()
                 found["labels"] = label_array(contents, "arr_1", n)
     return found
 
@@ -258,7 +188,7 @@ def read_images(path: Path) -> NDArray[np.uint8]:
         Pillow takes them.
     """
     with contents_of(path) as contents:
-        array = _images(contents).load()
+        array: NDArray[np.uint8] = contents.images().load()
         array.flags.writeable = False
         return array
 
@@ -266,8 +196,8 @@ def read_images(path: Path) -> NDArray[np.uint8]:
 def stream_images(path: Path, start: int = 0) -> Iterator[NDArray[np.uint8]]:
     """Yield the images that `read_images` reads, from number `start` on, one in memory."""
     with contents_of(path) as contents:
-        stored = _images(contents)
-        if stored.data is None:  # they do not lie one after the other
+        stored = contents.images()
+        if not stored.in_rows:  # they do not lie one after the other
             yield from stored.load()[start:]
             return
         size = math.prod(stored.shape[1:])
@@ -283,33 +213,7 @@ def stream_images(path: Path, start: int = 0) -> Iterator[NDArray[np.uint8]]:
 def image_count(path: Path) -> int:
     """Return how many images `read_images` would read, by the header of the file alone."""
     with contents_of(path) as contents:
-        return _images(contents).shape[0]
-
-
-def _images(contents: Contents) -> Stored:
-    shown = contents.shown
-    found = [key for key in FEATURE_KEYS if key in contents.arrays]
-    stored = contents.arrays[found[0]]() if len(found) == 1 else None
-    if (
-        stored is None
-        or stored.dtype != np.uint8
-        or 0 in stored.shape
-        or not (len(stored.shape) == 3 or (len(stored.shape) == 4 and stored.shape[3] in (1, 3)))
-    ):
-        what = "no array"
-        if stored is not None:
-            what = f"{display(stored.dtype, limit=40)} of shape {stored.shape}"
-        raise InputError(
-            f"{shown}: holds {what} where images are needed: uint8 of shape (n, h, w), "
-            "(n, h, w, 1) or (n, h, w, 3), in .npy or .npz (arr_0)."
-        )
-    height, width = stored.shape[1:3]
-    if height * width > _LARGEST_IMAGE:
-        raise InputError(
-            f"{shown}: holds images of {width} × {height} pixels, more than Pillow takes: "
-            "save them at the encoder's size."
-        )
-    return stored
+        return contents.images().shape[0]
 
 
 def read_metadata(path: Paths) -> dict[str, str]:

@@ -8,10 +8,8 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import os
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import IO, Any
 
@@ -19,8 +17,8 @@ import numpy as np
 
 from genbounds._scratch import chunks_of, gather
 from genbounds._text import display
-from genbounds.files._content import Contents, Stored
-from genbounds.files._digest import check_complete, checked
+from genbounds.files._content import Contents, Stored, at, said_in
+from genbounds.files._digest import check_of
 from genbounds.validation import InputError
 
 TYPES = {
@@ -36,14 +34,14 @@ _LONGEST_HEADER = 100_000_000
 """Bytes; the format's own limit."""
 
 
-def safetensors_contents(file: IO[bytes], shown: str) -> Contents:
+def safetensors_contents(file: IO[bytes], size: int, shown: str) -> Contents:
     """Read and check the header of a file.
 
     The format's own library maps the file, which is not safe while another program writes to it.
     """
-    header, start = _header(file)
+    header, start = _header(file, size)
     metadata = header.pop(_METADATA, {})
-    check_complete(header, metadata)
+    origin, names = said_in(metadata, header)
     end = 0
     for entry in sorted(header.values(), key=lambda entry: entry["data_offsets"]):
         shape, (first, last) = entry["shape"], entry["data_offsets"]
@@ -55,17 +53,16 @@ def safetensors_contents(file: IO[bytes], shown: str) -> Contents:
         if dtype is not None and last - first != math.prod(shape) * dtype.itemsize:
             raise ValueError("an array of another size than its shape")
         end = last
-    present = os.fstat(file.fileno()).st_size - start
-    if end != present:
-        raise ValueError(f"{end} bytes were announced and {present} are there")
+    if end != size - start:
+        raise ValueError(f"{end} bytes were announced and {size - start} are there")
     members: dict[str, Callable[[], Stored]] = {
         key: partial(_member, file, start, key, entry, shown, metadata)
         for key, entry in header.items()
     }
-    return Contents(os.fstat(file.fileno()).st_size, shown, members, metadata)
+    return Contents(shown=shown, packed=size, arrays=members, origin=origin, names=names)
 
 
-def _header(file: IO[bytes]) -> tuple[dict[str, Any], int]:
+def _header(file: IO[bytes], size: int) -> tuple[dict[str, Any], int]:
     """Return the header and where the data start."""
     objects = itertools.count()
 
@@ -80,7 +77,7 @@ def _header(file: IO[bytes]) -> tuple[dict[str, Any], int]:
 
     file.seek(0)
     (length,) = struct.unpack("<Q", file.read(8))
-    if length > min(_LONGEST_HEADER, os.fstat(file.fileno()).st_size - 8):
+    if length > min(_LONGEST_HEADER, size - 8):
         raise ValueError("the header is longer than the file")
     header = json.loads(file.read(length), object_pairs_hook=once)
     if not isinstance(header, dict):
@@ -120,27 +117,20 @@ def _member(
             "which is not read: save it as F16, BF16, F32 or F64."
         )
     shape = tuple(entry["shape"])
-
-    @contextmanager
-    def data() -> Iterator[IO[bytes]]:
-        file.seek(start + entry["data_offsets"][0])
-        yield file
-
+    data = partial(at, file, start + entry["data_offsets"][0])
     if entry["dtype"] != "BF16":
-        own = checked(data, key=key, dtype=dtype, shape=shape, metadata=metadata)
-        return Stored.streamed(shown, shape, dtype, own)
+        check = check_of(key, dtype, shape, metadata)
+        return Stored(shown=shown, shape=shape, dtype=dtype, data=data, check=check)
+    single = np.dtype("<f4")
 
     def widened() -> Any:
         # BF16 is the upper half of a float32.
         with data() as stream:
             halves = chunks_of(stream, math.prod(shape) * 2)
-            single = (
-                (np.frombuffer(chunk, "<u2").astype("<u4") << np.uint32(16)).tobytes()
-                for chunk in halves
-            )
-            return gather(single, dtype=np.dtype("<f4"), shape=shape)
+            wide = (np.frombuffer(chunk, "<u2").astype("<u4") << np.uint32(16) for chunk in halves)
+            return gather((x.tobytes() for x in wide), dtype=single, shape=shape)
 
-    return Stored(shown, shape, np.dtype("<f4"), widened)
+    return Stored(shown=shown, shape=shape, dtype=single, make=widened)
 
 
 def header_of(

@@ -16,11 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._text import display
-from genbounds.files._content import DIGEST_KEY, METADATA_KEY, NAMES_KEY
-from genbounds.files._digest import digest_of
-from genbounds.files._opened import reason_of
+from genbounds.files._content import METADATA_KEY
+from genbounds.files._digest import DIGEST_KEY, NAMES_KEY, digest_of
+from genbounds.files._open import reason_of
 from genbounds.files._safetensors import header_of
 from genbounds.validation import Float, InputError
+
+_WRITTEN = {"features": (".safetensors", ".npy", ".npz"), "statistics": (".npz",)}
 
 
 def atomic_write(path: str | os.PathLike[str], content: str | bytes) -> None:
@@ -55,7 +57,12 @@ def written_aside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
                 file.flush()
                 os.fsync(file.fileno())
             aside.replace(target)
-            _sync_folder(target.parent)
+            with suppress(OSError):  # Windows, or a folder that may be written but not listed
+                folder = os.open(target.parent, os.O_RDONLY)
+                try:
+                    os.fsync(folder)  # the new name survives a power failure
+                finally:
+                    os.close(folder)
         except BaseException:
             with suppress(OSError):
                 aside.unlink(missing_ok=True)
@@ -66,31 +73,15 @@ def written_aside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise InputError(f"{display(path)}: cannot be written: {reason_of(error)}.") from error
 
 
-def _sync_folder(folder: Path) -> None:
-    """Let the new name survive a power failure, as far as the system can."""
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:  # Windows, or a folder that may be written but not listed
-        return
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def check_statistics_name(path: str | os.PathLike[str]) -> None:
-    """Refuse a name under which statistics are not written."""
-    if Path(path).suffix.lower() != ".npz":
-        raise InputError(f"{display(path)}: statistics are written as .npz: end the name in .npz.")
-
-
-def check_features_name(path: str | os.PathLike[str]) -> str:
-    """Refuse a name under which features are not written; return its ending."""
+def check_name(path: str | os.PathLike[str], what: str) -> str:
+    """Refuse a name under which features, or statistics, are not written; return its ending."""
     suffix = Path(path).suffix.lower()
-    if suffix not in (".safetensors", ".npy", ".npz"):
+    if suffix not in _WRITTEN[what]:
+        *others, last = _WRITTEN[what]
+        endings = f"{', '.join(others)} or {last}" if others else last
         raise InputError(
-            f"{display(path)}: features are written as .safetensors, .npy or .npz: "
-            "end the name in one of them."
+            f"{display(path)}: {what} are written as {endings}: "
+            f"end the name in {'one of them' if others else last}."
         )
     return suffix
 
@@ -123,7 +114,7 @@ def write_statistics(
     InputError
         If the name ends otherwise, the shapes do not agree, or the file cannot be written.
     """
-    check_statistics_name(path)
+    check_name(path, "statistics")
     d = np.size(mean)
     if np.shape(mean) != (d,) or np.shape(cov) != (d, d):
         raise InputError(
@@ -132,16 +123,12 @@ def write_statistics(
         )
     if rows is not None and (np.ndim(rows) != 2 or np.shape(rows)[1] != d or not len(rows)):
         raise InputError(f"`rows` must have shape (k, {d}); got {np.shape(rows)}.")
-    arrays: dict[str, NDArray[Any]] = {"mu": np.asarray(mean), "sigma": np.asarray(cov)}
-    if n is not None:
-        arrays["n"] = np.asarray(n)
-    if rows is not None:
-        arrays["rows"] = np.asarray(rows)
+    arrays = {"mu": mean, "sigma": cov, "n": n, "rows": rows}
     if metadata:
         arrays[METADATA_KEY] = _packed(metadata)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
-        _add(archive, arrays)
+        _add(archive, {key: np.asarray(x) for key, x in arrays.items() if x is not None})
     atomic_write(path, buffer.getvalue())
 
 
@@ -197,7 +184,7 @@ def open_features_writer(
         If the name ends otherwise, the blocks do not add up to `shape`, the labels are not one a
         row, or the file cannot be written.
     """
-    suffix = check_features_name(path)
+    suffix = check_name(path, "features")
     little = np.dtype(dtype).newbyteorder("<")
     beside, names = _checked_labels(labels or {}, shape[0]), dict[str, str]()
     if suffix == ".safetensors":
@@ -217,15 +204,7 @@ def open_features_writer(
         return {**(metadata or {}), **names, **found}
 
     with written_aside(path) as file:
-        if suffix == ".safetensors":
-            file.write(header_of(forms, known()))
-            with _blocks_into(file, path, shape, little, digests[main]) as write:
-                yield write
-            for array in beside.values():
-                file.write(array.tobytes())
-            file.seek(0)
-            file.write(header_of(forms, known()))  # as long as before, now with the digest
-        elif suffix == ".npz":
+        if suffix == ".npz":
             with zipfile.ZipFile(file, "w") as archive:
                 with archive.open(zipfile.ZipInfo("reps.npy"), "w", force_zip64=True) as member:
                     _npy_header(member, shape, little)
@@ -234,10 +213,18 @@ def open_features_writer(
                 _add(archive, beside)
                 if metadata:
                     _add(archive, {METADATA_KEY: _packed(known())})
-        else:
+            return
+        if suffix == ".npy":
             _npy_header(file, shape, little)
-            with _blocks_into(file, path, shape, little, digests[main]) as write:
-                yield write
+        else:
+            file.write(header_of(forms, known()))
+        with _blocks_into(file, path, shape, little, digests[main]) as write:
+            yield write
+        if suffix == ".safetensors":
+            for array in beside.values():
+                file.write(array.tobytes())
+            file.seek(0)
+            file.write(header_of(forms, known()))  # as long as before, now with the digest
 
 
 def _npy_header(stream: IO[bytes], shape: tuple[int, int], dtype: np.dtype[Any]) -> None:

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from genbounds.features.encoders._weights import Weights, file_digest
-from genbounds.files import display
-from genbounds.files._write import written_aside
+from genbounds.files import display, written_aside
 from genbounds.validation import InputError
 
 _PIECE = 1 << 20

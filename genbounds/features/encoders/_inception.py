@@ -16,7 +16,8 @@ from genbounds.features.encoders._published import INCEPTION, INCEPTION_SCRIPT
 from genbounds.features.encoders._request import Request
 from genbounds.features.encoders._torch import building, read_weights, torch_encoder
 from genbounds.features.encoders._torchscript import load_script
-from genbounds.features.encoders._weights import Weights, library
+from genbounds.features.encoders._weights import Weights
+from genbounds.files import library
 from genbounds.validation import InputError
 
 _SIDE = 299

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from genbounds.features._encoder import Encoder, FunctionEncoder
 from genbounds.features._preprocessing import stack_images
 from genbounds.features.encoders._request import Request
-from genbounds.features.encoders._weights import file_digest, library, versions
-from genbounds.files import display
+from genbounds.features.encoders._weights import file_digest, versions
+from genbounds.files import display, library
 from genbounds.validation import InputError
 
 

@@ -14,7 +14,8 @@ from genbounds.features.encoders._torch import (
     torch_encoder,
 )
 from genbounds.features.encoders._torchscript import is_script, load_script
-from genbounds.features.encoders._weights import Weights, library, published
+from genbounds.features.encoders._weights import Weights, published
+from genbounds.files import library
 from genbounds.validation import InputError
 
 _HUB_NAMES = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin", "model.safetensors")

@@ -12,14 +12,8 @@ from numpy.typing import NDArray
 
 from genbounds.features._encoder import Encoder, FunctionEncoder
 from genbounds.features.encoders._request import Request
-from genbounds.features.encoders._weights import (
-    Weights,
-    file_digest,
-    find_weights,
-    library,
-    versions,
-)
-from genbounds.files import display
+from genbounds.features.encoders._weights import Weights, file_digest, find_weights, versions
+from genbounds.files import display, library
 from genbounds.validation import InputError
 
 

@@ -14,7 +14,8 @@ from genbounds.features.encoders._torch import (
     pillow_name,
     torch_encoder,
 )
-from genbounds.features.encoders._weights import Weights, library, published
+from genbounds.features.encoders._weights import Weights, published
+from genbounds.files import library
 
 
 def timm_weights(request: Request) -> Weights:

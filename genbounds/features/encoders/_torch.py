@@ -17,8 +17,8 @@ from genbounds._process import silenced
 from genbounds.features._encoder import Encoder, FunctionEncoder, evaluating
 from genbounds.features._preprocessing import stack_images
 from genbounds.features.encoders._request import SEED, Request
-from genbounds.features.encoders._weights import library, versions
-from genbounds.files import display
+from genbounds.features.encoders._weights import versions
+from genbounds.files import display, library
 from genbounds.validation import InputError
 
 

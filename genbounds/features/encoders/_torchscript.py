@@ -10,8 +10,8 @@ from genbounds._process import silenced
 from genbounds.features._encoder import Encoder
 from genbounds.features.encoders._request import Request
 from genbounds.features.encoders._torch import torch_encoder
-from genbounds.features.encoders._weights import file_digest, library
-from genbounds.files import display
+from genbounds.features.encoders._weights import file_digest
+from genbounds.files import display, library
 from genbounds.validation import InputError
 
 

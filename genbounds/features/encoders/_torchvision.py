@@ -12,7 +12,8 @@ from genbounds.features.encoders._torch import (
     read_weights,
     torch_encoder,
 )
-from genbounds.features.encoders._weights import Weights, library, published
+from genbounds.features.encoders._weights import Weights, published
+from genbounds.files import library
 from genbounds.validation import InputError
 
 # These two networks are built in another way for their published weights.

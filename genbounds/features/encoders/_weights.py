@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from genbounds._process import environment
-from genbounds.files import check_safe, display
+from genbounds.files import display
 from genbounds.origins import RANDOM
-from genbounds.validation import InputError, how_to_install
+from genbounds.validation import InputError
 
 _SWITCHES = {
     "HF_HUB_OFFLINE": "1",
@@ -199,26 +198,6 @@ def file_digest(path: Path, *others: Path) -> str:
             digest.update(os.fsencode(entry.relative_to(path).as_posix()))
             digest.update(f" {file_digest(entry)}\n".encode())
     return f"sha256:{digest.hexdigest()}"
-
-
-def library(module: str, *, extra: str, needed_for: str) -> Any:
-    """Import an optional library, or say how to get it; one that may run a pickle is refused."""
-    import importlib
-
-    try:
-        found = importlib.import_module(module)
-        return check_safe(found, needed_for)
-    except (OSError, RuntimeError) as error:  # compiled parts that another PyTorch was built for
-        raise InputError(
-            f"{needed_for} needs {module.partition('.')[0]}, whose import fails "
-            f"({display(error, limit=120)}): torchvision and torch must come from one build: "
-            "install them together, from one index."
-        ) from error
-    except ImportError as error:
-        raise InputError(
-            f"{needed_for} needs {module.partition('.')[0]}, which cannot be imported "
-            f"({display(error, limit=120)}): {how_to_install(extra)}."
-        ) from error
 
 
 def versions(*distributions: str) -> str:

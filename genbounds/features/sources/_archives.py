@@ -42,8 +42,7 @@ class _Archive(Source):
     def _check_size(self, name: str, size: int, packed: int) -> None:
         if size > _LARGEST_MEMBER:
             raise InputError(f"{self._label(name)}: is larger than any image: take it out.")
-        advice = "pack it without compression"
-        check_bomb(self._label(name), size, packed, kind="images", advice=advice)
+        check_bomb(self._label(name), size, packed, "images")
 
 
 class Zip(_Archive):
