@@ -109,6 +109,10 @@ RULES: dict[str, Rule] = {
     "few-rows-for-limits": Rule("few-samples", "unreliable",
         "only {n} rows: value and interval rest on limit theorems that need {least}",
         "Use more samples."),
+    "published-from-few": Rule("few-samples", "unreliable",
+        "what chance does to a distance of only {n} {what} rows is not known from ours",
+        "Compare with a distance of {least} rows or more; or pass plain rows, at least twice as "
+        "many as theirs."),
     "spectrum-guessed": Rule("few-samples", "unreliable",
         "{n} rows show little of {rank} dimensions: the value rests on a spectrum that decays "
         "smoothly beyond them",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -75,6 +76,25 @@ def test_what_is_unreliable_stays_so():
     assert str(gb.reproduction(FAKE[:6], REAL, n=500)).endswith("unreliable: see the warnings")
 
 
+@pytest.mark.parametrize(("m", "decision"), [(10, "inconclusive"), (20, "consistent")])
+def test_a_small_reference_of_theirs_denies_nothing(m, decision):
+    """Bias as 1/m and the noise of our own reference denied 25 % of true distances at 20 rows."""
+    found = gb.reproduction(FAKE, REAL, n=1000, published_reference_n=m)
+    rng = np.random.default_rng(5)
+    fakes, reals = 1.2 * rng.normal(size=(50, 1000, D)), rng.normal(size=(50, m, D))
+    theirs = map(plug_in, fakes, reals)
+    said = [replace(found, published=published).decision for published in theirs]
+    assert said.count(decision) >= 45
+
+
+def test_moments_do_not_tell_of_many_fewer_rows():
+    moments = gb.Moments.from_features(REAL, keep=500)
+    few, more = (gb.reproduction(FAKE, moments, n=1000, published_reference_n=m) for m in (70, 90))
+    assert codes(few) == {"few-samples"}
+    assert "70 reference rows" in str(few.warnings[0])
+    assert codes(more) == set()
+
+
 @pytest.mark.parametrize(
     "fake", [FAKE[:6], FAKE[:40], np.random.default_rng(1).standard_t(1.5, size=(300, D))]
 )
@@ -120,7 +140,7 @@ def test_the_prediction_holds_what_another_laboratory_prints():
     An interval of the true distance, or the plug-in's, holds 17 to 94 % in such cases: 60 % or
     less is seen with a probability above 1 - 1e-6.
     """
-    hits = {(250, None): 0, (4000, 4000): 0}
+    hits = {(250, None): 0, (4000, 4000): 0, (600, 30): 0}
     runs = 160
     for seed in range(runs):
         rng = np.random.default_rng([seed, 7])
