@@ -17,6 +17,7 @@ from itertools import takewhile
 import numpy as np
 
 from genbounds._text import percent, quoted
+from genbounds.decisions._estimates import all_warnings
 from genbounds.decisions._limits import Limits
 from genbounds.decisions._looks import Checkpoint, Look, Outcome, State, Track
 from genbounds.estimators import (
@@ -113,6 +114,7 @@ class Following:
             earlier = f"step {self.looks[0].step!r}"
             check_comparable({earlier: self._estimates[0], f"step {step!r}": estimate})
         t = len(self._estimates)
+        estimate = self._beside_looks(f"step {step!r}", estimate)
         self._estimates.append(estimate.for_differences())
         earlier_looks = list(self._relied)
         state: State = "unreliable"
@@ -143,13 +145,26 @@ class Following:
         self.looks[-1] = look = replace(look, best=self.looks[self._best()].step)
         return look
 
+    def _beside_looks(self, name: str, estimate: Estimate) -> Estimate:
+        """Return an estimate that says which rows are copies of those of looks so far."""
+        rows = {
+            f"step {look.step!r}": each.sample.row_ids
+            for look, each in zip(self.looks, self._estimates, strict=True)
+        }
+        own = {name: estimate.sample.row_ids}
+        found = [warning for one, ids in rows.items() for warning in shared_rows({one: ids} | own)]
+        return estimate.warned(*found)
+
     def kept(self, fresh: Estimate | None = None) -> Checkpoint:
         """Return the checkpoint to keep, scored by `fresh` rows or corrected for the choice."""
         if not self.looks:
             raise InputError("nothing to choose from: update with a sample first.")
         best = self._best()
         look = self.looks[best]
-        score = self._corrected(best) if fresh is None else fresh.score(self.level)
+        if fresh is None:
+            score = self._corrected(best)
+        else:
+            score = self._beside_looks("the fresh sample", fresh).score(self.level)
         return Checkpoint(
             step=look.step, score=score, as_chosen=look.score.value, fresh=fresh is not None
         )
@@ -158,18 +173,18 @@ class Following:
         """Return everything so far, with the verdict at the last look."""
         kept = self.kept(fresh)
         first = self._estimates[0]
-        rows = {
-            f"step {look.step!r}": estimate.sample.row_ids
-            for look, estimate in zip(self.looks, self._estimates, strict=True)
-        }
-        if fresh is not None:
-            rows["the fresh sample"] = fresh.sample.row_ids
-        warnings = (*warnings, *shared_rows(rows))
+        scores = {look.step: look.score for look in self.looks}
+        doubts = [
+            warning
+            for score in (*scores.values(), kept.score)
+            for warning in score.warnings
+            if warning.severity == "unreliable"
+        ]
         return Track(
             metric=self.metric,
             level=self.level,
             planned=self.planned,
-            scores={look.step: look.score for look in self.looks},
+            scores=scores,
             looks=tuple(self.looks),
             kept=kept,
             verdict=self._verdict(reliable=all_reliable(warnings)),
@@ -178,7 +193,7 @@ class Following:
             gain_high=self.looks[-1].gain_high,
             higher_is_better=first.higher_is_better,
             log_scale=first.log_scale,
-            warnings=warnings,
+            warnings=all_warnings(warnings, doubts),
             assumptions=self._assumptions(fresh is not None),
         )
 

@@ -149,7 +149,7 @@ class Track(Noted):
     log_scale : bool
         Whether differences are those of logarithms.
     warnings : tuple of Diagnostic
-        About the run; each score has its own.
+        About the run, and why looks are unreliable; each score has its own.
     assumptions : tuple of str
     """
 
@@ -204,7 +204,8 @@ class Track(Noted):
                 f"Plateau: none of the last {count(self.patience, 'look')} is better than all "
                 f"before; what they may have gained is no more than {gain} {at}."
             )
-        if not all_reliable((*self.warnings, *last.score.warnings)):
+        of_looks = {warning for score in self.scores.values() for warning in score.warnings}
+        if not all_reliable((*last.score.warnings, *(set(self.warnings) - of_looks))):
             return "Nothing can be said: the run or its last score is unreliable, see the warnings."
         if self.gain_high is None:
             return (

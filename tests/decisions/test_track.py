@@ -12,7 +12,7 @@ from scipy import stats
 import genbounds as gb
 from genbounds.decisions import track_estimates
 from tests.decisions.made import known, normal_estimates
-from tests.warnings_of import unreliable
+from tests.warnings_of import codes, unreliable
 
 D = 4
 REAL = gb.Moments(np.zeros(D), np.eye(D))
@@ -170,11 +170,26 @@ def test_shared_latents_sharpen_the_comparison():
     assert not gb.track(untold, REAL).looks[1].collapsed
 
 
-def test_the_same_sample_twice_is_no_change_and_is_said():
-    x = samples([1.2])[100]
-    run = gb.track({1: x, 2: x}, REAL)
-    assert run.looks[1].state == "undecided"
-    assert "same-rows" in {warning.code for warning in run.warnings}
+@pytest.mark.parametrize("copied", [700, 1500])
+def test_a_checkpoint_with_rows_of_an_earlier_one_is_not_compared(copied):
+    """Of a file half copied, half better, the run said "improved"."""
+    data = samples([2.0, 1.5, 1.2, 1.02])
+    data[400][:copied] = data[300][:copied]
+    run = gb.track(data, REAL)
+    assert [look.state for look in run.looks] == ["first", "improved", "improved", "unreliable"]
+    assert (run.verdict, run.best) == ("undecided", 300)
+    assert {"same-rows"} == codes(run) == codes(run.scores[400])
+    assert run.summary.startswith("Nothing can be said: the run or its last score is unreliable")
+
+
+def test_why_a_look_is_doubtful_is_a_warning_of_the_run():
+    data = samples([2.0, 1.5, 1.2])
+    data[200] = np.random.default_rng(1).standard_t(1.5, size=(1500, D))
+    run = gb.track(data, REAL)
+    assert run.looks[1].state == "unreliable"
+    assert "heavy-tails" in codes(run)
+    assert run.verdict == "improved"
+    assert "unreliable" not in gb.track({1: data[100], 2: data[200], 3: data[300]}, REAL).summary
 
 
 def test_a_run_that_is_not_relied_on_has_no_plateau():
@@ -205,7 +220,8 @@ def test_the_kept_score_is_fresh_or_corrected(run):
 def test_fresh_rows_that_are_not_fresh_are_said():
     data = samples([1.5, 1.2])
     run = gb.track(data, REAL, fresh={200: data[200]})
-    assert "same-rows" in {warning.code for warning in run.warnings}
+    assert codes(run) == codes(run.kept.score) == {"same-rows"}
+    assert run.advice == ""
 
 
 # --- refusals -------------------------------------------------------------------------------------
