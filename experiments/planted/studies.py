@@ -13,7 +13,7 @@ import numpy as np
 
 from genbounds.bounds import Bound, catalog
 from genbounds.simulate import AuditRow, FrechetArm, audit
-from genbounds.simulate.auditing import _infinity, _nystrom, _rates, _regret, _sobol
+from genbounds.simulate.auditing import _c20, _nystrom, _regret
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +52,7 @@ class Plant:
     def planted(self) -> Iterator[None]:
         """Put the error in place."""
         modules = {
-            module.__name__.rpartition(".")[2]: module
-            for module in (_infinity, _nystrom, _rates, _regret, _sobol)
+            module.__name__.rpartition(".")[2]: module for module in (_c20, _nystrom, _regret)
         }
         held = []
         for where, replacement in self.patches.items():
@@ -105,7 +104,7 @@ def seen_enough(p: Any, t: Any) -> Any:
     return (1 - p) ** (t / p)
 
 
-_distances = _rates._distances
+_distances = _c20._distances
 
 
 def unbiased(arm: FrechetArm, n: int, count: int, rng: np.random.Generator) -> Any:
@@ -157,7 +156,7 @@ def plants() -> tuple[Plant, ...]:
               replications=10_000),
         Plant(id="c20.is-bias", what="the factor ½ left out", constants={"lead": 1.0}),
     ]  # fmt: skip
-    distances = "_rates._distances"
+    distances = "_c20._distances"
     biases = [
         Plant(id="c20.fid-bias", what="true distance 10 % too large",
               patches={distances: wrong_truth(1.1)}),
@@ -168,7 +167,7 @@ def plants() -> tuple[Plant, ...]:
         Plant(id="c20.rank-flip", what="the generators exchanged: true distance of the rival",
               patches={distances: lambda arm, n, count, rng: -_distances(arm, n, count, rng)}),
     ]  # fmt: skip
-    weights = "_infinity.intercept_weights"
+    weights = "_c20.intercept_weights"
     lines = [
         Plant(id="c20.fid-infinity", what="the plain score in place of the line at 0",
               patches={weights: plain}, replications=20),
@@ -179,24 +178,24 @@ def plants() -> tuple[Plant, ...]:
         Plant(id="c20.fid-infinity", what="a line in N", patches={weights: line_in(1.0)},
               replications=20),
         Plant(id="c20.fid-infinity", what="subsets drawn with replacement",
-              patches={"_infinity._REPLACED": frozenset({"c20.fid-infinity"})}, replications=20),
+              patches={"_c20._REPLACED": frozenset({"c20.fid-infinity"})}, replications=20),
         Plant(id="c20.spacing", what="the two spacings exchanged",
-              patches={"_infinity.even_sizes": _infinity.even_inverses,
-                       "_infinity.even_inverses": _infinity.even_sizes},
+              patches={"_c20.even_sizes": _c20.even_inverses,
+                       "_c20.even_inverses": _c20.even_sizes},
               replications=10_000),
         Plant(id="c20.spacing", what="a claim of a tenth of the error", constants={"ratio": 0.1}),
     ]  # fmt: skip
     samplers = [
-        Plant(id=name, what=what, patches={"_sobol._SAMPLERS": drawn})
+        Plant(id=name, what=what, patches={"_c20._SAMPLERS": drawn})
         for name in ("c20.sobol", "c20.sobol-mean")
         for what, drawn in (("iid points in place of Sobol points", ("iid", "iid", "iid")),
                             ("Sobol and iid exchanged", ("inverse", "iid", "iid")))
     ]  # fmt: skip
     points = [
         Plant(id="c20.sobol-rate", what="iid points in place of Sobol points",
-              patches={"_sobol._points": lambda d, n, rng: rng.random((n, d))}),
+              patches={"_c20._points": lambda d, n, rng: rng.random((n, d))}),
         Plant(id="c20.sobol-rate", what="points that are not scrambled",
-              patches={"_sobol._points": unscrambled}),
+              patches={"_c20._points": unscrambled}),
         Plant(id="c20.sobol-rate", what="exponent -1.5 in place of -1",
               constants={"exponent": -1.5}),
     ]  # fmt: skip
@@ -221,7 +220,7 @@ def plants() -> tuple[Plant, ...]:
     ]  # fmt: skip
     others = [
         Plant(id="c20.fid-infinity-with-replacement", what="subsets drawn without replacement",
-              patches={"_infinity._REPLACED": frozenset()}, replications=20, seen=False),
+              patches={"_c20._REPLACED": frozenset()}, replications=20, seen=False),
         Plant(id="o24.is-ucb-regret", what="the bonus times -1",
               patches={"_regret.regret": shrunk_bonus(-1.0)}),
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""One chunk of a coverage study, and exact miss probabilities where they are known."""
+"""How often a bound misses on a distribution: by plain samples, exactly, by tilted samples."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.random import SeedSequence
 
+from genbounds._betting import betting_lower_limit
 from genbounds.bounds import Bound
 from genbounds.bounds._catalog import borrows_name
 from genbounds.simulate.arms._arm import SyntheticArm
@@ -22,6 +23,9 @@ _LARGEST_CHUNK = 20_000
 
 # A quantile is reported where at least so many replications of a chunk lie beyond it.
 _BEYOND = 10.0
+
+# Failure probabilities below this are examined by tilted samples.
+RARE = 1e-4
 
 # Relative accuracy of exact tails, granted to the statement.
 TAIL_ACCURACY = 1e-7
@@ -158,6 +162,80 @@ def exact_misses(
         high = 1.0 if listed.lower_only else min(miss * (1.0 + listed.accuracy), 1.0)
         exact.append((miss, miss / (1.0 + listed.accuracy), high))
     return exact
+
+
+# A probability and its lower limit.
+MissEstimate = tuple[float, float]
+
+
+def rare_misses(
+    bound: Bound,
+    arm: SyntheticArm,
+    n: int,
+    deltas: Sequence[float],
+    count: int,
+    seeds: SeedSequence,
+    alpha: float,
+) -> list[MissEstimate | None]:
+    """Estimate the probability of a miss at each of `deltas` below `RARE` by importance sampling.
+
+    Parameters
+    ----------
+    bound, arm, n, deltas
+        As `run_chunk` takes them.
+    count : int
+        Tilted samples.
+    seeds : numpy.random.SeedSequence
+    alpha : float
+        False alarm of each lower limit.
+
+    Returns
+    -------
+    list
+        None where the failure probability is larger, or no tilt of the distribution is known.
+    """
+    estimates: list[MissEstimate | None] = [None] * len(deltas)
+    logs: dict[int, list[Float]] = {i: [] for i, delta in enumerate(deltas) if delta < RARE}
+    rng = np.random.default_rng(seeds)
+    for size in chunk_sizes(bound, arm, n, count) if logs else ():
+        drawn = arm.tilted(bound.needs, n, size, rng)
+        if drawn is None:
+            return estimates
+        quantities = dict(arm.facts) | drawn.statistics | {"n": n}
+        error = as_rows(bound.error(**quantities), size)
+        for index, values in logs.items():
+            width = as_rows(bound.width(**quantities, delta=deltas[index]), size)
+            # Not "not error ≤ width", as for plain samples: NaN must not refute here.
+            missed = (error > width).any(axis=1)
+            values.append(np.where(missed, drawn.log_weights, -np.inf))
+    for index, values in logs.items():
+        joined = np.concatenate(values)
+        miss = min(float(np.exp(joined).mean()), 1.0)
+        estimates[index] = miss, min(lower_limit(joined, alpha), miss)
+    return estimates
+
+
+def lower_limit(log_values: Float, alpha: float) -> float:
+    """Lower limit of the mean of a non-negative variable, wrong with probability at most `alpha`.
+
+    Parameters
+    ----------
+    log_values : ndarray of shape (k,)
+        Logarithms of independent draws; −∞ is a draw of 0. No upper limit of them is needed.
+    alpha : float
+        False alarm, in (0, 1).
+
+    Returns
+    -------
+    float
+        The largest mean m that bets reject: Π (1 + θ(Y_i/m − 1)) has expectation at most 1 for
+        θ ∈ [0, 1] if E Y ≤ m, and so has the average over ten stakes θ; it exceeds 1/α with
+        probability at most α (Markov). Valid for every number of draws, however heavy the tail
+        of Y.
+    """
+    stakes = 0.5 ** np.arange(1.0, 11.0)
+    values = np.exp(log_values)[None]
+    return float(betting_lower_limit(values, -np.log(alpha), stakes)[0])
 
 
 def miss_limits(misses: int, replications: int, alpha: float) -> tuple[float, float]:

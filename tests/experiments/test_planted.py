@@ -37,12 +37,12 @@ def test_patches_leave_nothing_behind():
     plant = next(plant for plant in plants() if plant.id == "c20.rank-flip")
     (where,) = plant.patches
     name = where.split(".")[1]
-    from genbounds.simulate.auditing import _rates
+    from genbounds.simulate.auditing import _c20
 
-    before = getattr(_rates, name)
+    before = getattr(_c20, name)
     with plant.planted():
-        assert getattr(_rates, name) is not before
-    assert getattr(_rates, name) is before
+        assert getattr(_c20, name) is not before
+    assert getattr(_c20, name) is before
 
 
 @pytest.mark.slow

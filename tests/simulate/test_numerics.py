@@ -13,13 +13,12 @@ from scipy import integrate, special, stats
 
 from genbounds.bounds import catalog, weighted_chi_square_quantile
 from genbounds.simulate import GaussianArm
-from genbounds.simulate._trials import exact_misses, run_chunk, stream
+from genbounds.simulate._trials import exact_misses, lower_limit, rare_misses, run_chunk, stream
 from genbounds.simulate.arms._tilting import log_direction_mean, log_sphere_mean
 from genbounds.simulate.auditing._fits import fit_power
-from genbounds.simulate.auditing._importance import lower_limit, rare_misses
 from genbounds.simulate.auditing._proofs import proof_steps, square_tail, sub_exponential_gap
 from genbounds.simulate.auditing._regret import regret
-from genbounds.simulate.auditing._scenarios import POOLS, Scenario, scenarios_of
+from genbounds.simulate.auditing._scenarios import DELTAS, POOLS, scenarios_of
 
 BOUNDS = catalog()
 STOCHASTIC = [b for b in BOUNDS.values() if b.form not in ("deterministic", "rate")]
@@ -193,11 +192,11 @@ def test_limit_of_a_rare_tail(n, p):
 def test_misses_of_a_statement_are_those_of_its_exact_tail():
     """Null: unbiased (five standard errors or so: a factor of 1.7). Sees an edge off by a tenth."""
     bound = BOUNDS["o24.covariance-dimension"]
-    scenario = Scenario(arm=GaussianArm(0.0, 1.0), n=2)
-    exact = [miss[0] for miss in exact_misses(bound, scenario.arm, scenario.n, scenario.deltas)]
-    found = rare_misses(bound, scenario, 8000, np.random.SeedSequence(1), 1e-9)
-    assert [estimate is None for estimate in found] == [delta > 1e-4 for delta in scenario.deltas]
-    for estimate, truth, delta in zip(found, exact, scenario.deltas, strict=True):
+    study = (bound, GaussianArm(0.0, 1.0), 2, DELTAS)
+    exact = [miss[0] for miss in exact_misses(*study)]
+    found = rare_misses(*study, 8000, np.random.SeedSequence(1), 1e-9)
+    assert [estimate is None for estimate in found] == [delta > 1e-4 for delta in DELTAS]
+    for estimate, truth, delta in zip(found, exact, DELTAS, strict=True):
         if estimate is not None:
             assert truth / 1.7 < estimate[0] < 1.7 * truth
             assert delta < estimate[1] < truth  # far enough to refute

@@ -7,7 +7,7 @@ is put together as evidence, and `_verdicts` makes a row of it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from fnmatch import fnmatchcase
 from itertools import islice
@@ -20,19 +20,13 @@ from genbounds._versions import versions
 from genbounds.bounds import Bound, catalog
 from genbounds.simulate._pieces import Piece, Progress, work
 from genbounds.simulate._store import AUDIT
-from genbounds.simulate._trials import chunk_sizes, exact_misses, run_chunk, stream
+from genbounds.simulate._trials import chunk_sizes, exact_misses, rare_misses, run_chunk, stream
 from genbounds.simulate._workers import Workers
+from genbounds.simulate.arms._arm import SyntheticArm
 from genbounds.simulate.auditing import _verdicts as verdicts
 from genbounds.simulate.auditing._checks import exact_checks
-from genbounds.simulate.auditing._importance import rare_misses
-from genbounds.simulate.auditing._results import (
-    FALSE_ALARM,
-    AuditReport,
-    AuditRow,
-    CellResult,
-    Check,
-)
-from genbounds.simulate.auditing._scenarios import Scenario, scenarios_of
+from genbounds.simulate.auditing._results import FALSE_ALARM, AuditReport, AuditRow, Check
+from genbounds.simulate.auditing._scenarios import scenarios_of
 from genbounds.simulate.auditing._search import DIMENSIONS, SearchResult, search
 from genbounds.validation import InputError, check_count, check_installed
 
@@ -108,48 +102,46 @@ def audit(
         configuration={"seed": seed, "replications": count},
         progress=progress,
     )
-    rows = [
-        _row(bound, count, [results[piece.key] for piece in plan])
+    rows = tuple(
+        _row(bound, count, (results[piece.key] for piece in plan))
         for bound, plan in zip(bounds, plans, strict=True)
-    ]
-    return AuditReport(
-        rows=tuple(rows),
-        seed=seed,
-        replications=count,
-        version=versions()["genbounds"],
     )
+    return AuditReport(rows=rows, seed=seed, replications=count, version=versions()["genbounds"])
 
 
 def _chosen(patterns: Iterable[str], catalogue: Mapping[str, Bound]) -> list[Bound]:
-    wanted = list(patterns)
-    for pattern in wanted:
-        if not any(fnmatchcase(name, pattern) for name in catalogue):
+    chosen: set[str] = set()
+    for pattern in patterns:
+        matching = {name for name in catalogue if fnmatchcase(name, pattern)}
+        if not matching:
             raise InputError(
                 f"no statement matches {pattern!r}: `genbounds bounds` lists the catalogue."
             )
-    return [
-        bound
-        for name, bound in catalogue.items()
-        if not wanted or any(fnmatchcase(name, pattern) for pattern in wanted)
-    ]
+        chosen |= matching
+    return [bound for name, bound in catalogue.items() if name in chosen or not chosen]
 
 
-def _key(bound: Bound, *parts: object) -> str:
-    """Key of a piece of work: with other constants it is other work."""
-    return json.dumps([bound.id, dict(bound.constants), *parts], ensure_ascii=False)
+def _piece(
+    bound: Bound, parts: Sequence[object], label: str, function: Callable[..., Any], *more: object
+) -> Piece:
+    """One piece of the work on a statement: with other constants it is other work."""
+    key = json.dumps([bound.id, dict(bound.constants), *parts], ensure_ascii=False)
+    return Piece(key, f"{bound.id}: {label}", function, (bound, *more))
 
 
 def _pieces(bound: Bound, replications: int, seed: int) -> list[Piece]:
     """All the work on one statement."""
     if bound.form == "rate":
-        fit = (bound, replications, stream(seed, bound.id, "fit"))
-        return [Piece(_key(bound, "fit", replications), f"{bound.id}: fitted rates", _fit, fit)]
-    pieces = [Piece(_key(bound, "symbolic"), f"{bound.id}: exact checks", _check, (bound,))]
+        from genbounds.simulate.auditing._rates import fit_rate  # needs scipy.stats
+
+        study = (fit_rate, replications, stream(seed, bound.id, "fit"))
+        return [_piece(bound, ["fit", replications], "fitted rates", _checks, *study)]
+    pieces = [_piece(bound, ["symbolic"], "exact checks", _checks, exact_checks)]
     if bound.form != "deterministic":
         return pieces + _trials(bound, replications, seed)
     for d in DIMENSIONS:
-        label, seeds = f"{bound.id}: search at d={d}", stream(seed, bound.id, "search", d)
-        pieces.append(Piece(_key(bound, "search", d), label, _search, (bound, d, seeds)))
+        seeds = stream(seed, bound.id, "search", d)
+        pieces.append(_piece(bound, ["search", d], f"search at d={d}", _search, d, seeds))
     return pieces
 
 
@@ -161,63 +153,46 @@ def _trials(bound: Bound, replications: int, seed: int) -> list[Piece]:
     tilts = max(replications // _TILTED_SHARE, _LEAST_TILTED)
     pieces = []
     for scenario in scenarios:
-        arm, n, name = scenario.arm, scenario.n, scenario.label
-        label, seeds = f"{bound.id}: {name}", stream(seed, bound.id, name, "rare")
-        rare = (bound, scenario, tilts, seeds, alpha)
-        pieces.append(Piece(_key(bound, name, "exact"), label, _exact_or_rare, rare))
-        for index, size in enumerate(chunk_sizes(bound, arm, n, replications)):
-            chunk = (bound, arm, n, scenario.deltas, size, stream(seed, bound.id, name, index))
-            pieces.append(Piece(_key(bound, name, index), label, run_chunk, chunk))
+        study, name = (scenario.arm, scenario.n, scenario.deltas), scenario.label
+        rare = (*study, tilts, stream(seed, bound.id, name, "rare"), alpha)
+        pieces.append(_piece(bound, [name, "exact"], name, _exact_or_rare, *rare))
+        for index, size in enumerate(chunk_sizes(bound, *study[:2], replications)):
+            chunk = (*study, size, stream(seed, bound.id, name, index))
+            pieces.append(_piece(bound, [name, index], name, run_chunk, *chunk))
     return pieces
 
 
 def _exact_or_rare(
-    bound: Bound, scenario: Scenario, tilts: int, seeds: SeedSequence, alpha: float
+    bound: Bound, arm: SyntheticArm, n: int, deltas: Sequence[float], *tilting: Any
 ) -> dict[str, Any]:
     """Exact miss probabilities, and where there are none those of rare misses by tilted samples."""
-    miss = exact_misses(bound, scenario.arm, scenario.n, scenario.deltas)
-    rare = rare_misses(bound, scenario, tilts, seeds, alpha) if None in miss else None
+    miss = exact_misses(bound, arm, n, deltas)
+    rare = rare_misses(bound, arm, n, deltas, *tilting) if None in miss else None
     return {"miss": miss, "rare": rare}
 
 
-def _check(bound: Bound) -> dict[str, Any]:
-    return {"checks": [check.to_dict() for check in exact_checks(bound)]}
-
-
-def _fit(bound: Bound, replications: int, seeds: SeedSequence) -> dict[str, Any]:
-    from genbounds.simulate.auditing._rates import fit_rate  # needs scipy.stats
-
-    return {"checks": [check.to_dict() for check in fit_rate(bound, replications, seeds)]}
+def _checks(
+    bound: Bound, examine: Callable[..., Iterable[Check]], *arguments: Any
+) -> dict[str, Any]:
+    return {"checks": [check.to_dict() for check in examine(bound, *arguments)]}
 
 
 def _search(bound: Bound, d: int, seeds: SeedSequence) -> dict[str, Any]:
     return asdict(search(bound, d, seeds))
 
 
-def _row(bound: Bound, replications: int, results: Sequence[dict[str, Any]]) -> AuditRow:
+def _row(bound: Bound, replications: int, results: Iterator[dict[str, Any]]) -> AuditRow:
     """Make the row of one statement from the results of its pieces, in their order."""
-    first, *others = results
-    checks = tuple(Check(**check) for check in first["checks"])
-    searched: tuple[SearchResult, ...] = ()
-    edges: dict[str, float] = {}
-    cells: tuple[CellResult, ...]
+    checks = tuple(Check(**check) for check in next(results)["checks"])
     if bound.form == "rate":
-        cells = tuple(verdicts.fitted_cell(check) for check in checks)
-    elif bound.form == "deterministic":
-        searched = tuple(SearchResult(**result) for result in others)
-        cells = tuple(verdicts.searched_cell(bound, result) for result in searched)
-    else:
-        measured = list(_measured(bound, replications, iter(others)))
-        cells = verdicts.trial_cells(bound, measured)
-        edges = verdicts.exact_edges(bound, measured)
-    return verdicts.decide(bound, cells, checks, searched, edges)
-
-
-def _measured(
-    bound: Bound, replications: int, results: Iterator[dict[str, Any]]
-) -> Iterator[verdicts.Measured]:
+        return verdicts.of_fits(bound, checks)
+    if bound.form == "deterministic":
+        searched = (SearchResult(**result) for result in results)
+        return verdicts.of_searches(bound, checks, {result.d: result for result in searched})
+    measured = []
     for scenario in scenarios_of(bound):
         exact = next(results)
         count = len(chunk_sizes(bound, scenario.arm, scenario.n, replications))
         chunks = list(islice(results, count))
-        yield verdicts.Measured(scenario, exact["miss"], exact["rare"], chunks)
+        measured.append(verdicts.Measured(scenario, exact["miss"], exact["rare"], chunks))
+    return verdicts.of_trials(bound, checks, measured)

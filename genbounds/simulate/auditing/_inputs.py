@@ -6,6 +6,7 @@ that a search may move freely; and it turns inputs into fractions that meet them
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,6 +17,11 @@ import numpy as np
 
 from genbounds.validation import Float
 
+# Lengths of axes: d, classes or points, dimensions of a point, jumps of a step function.
+_LENGTHS: Mapping[str, Callable[[int], int]] = MappingProxyType(
+    {"d": lambda d: d, "c": lambda d: d + 1, "s": lambda d: min(d, 2), "j": lambda d: 2}
+)
+
 
 @dataclass(frozen=True, slots=True)
 class InputFamily:
@@ -23,20 +29,35 @@ class InputFamily:
 
     Attributes
     ----------
-    size : callable
-        Number of coordinates at dimension d.
-    decode : callable
-        ``decode(points, d)``, points of shape (m, size(d)), returns inputs by name, m of each.
+    shapes : tuple of str
+        Of the arrays that free coordinates fill, one after the other: a letter of `_LENGTHS` for
+        each axis, none for a number.
+    inputs : callable
+        ``inputs(*arrays)`` returns inputs by name from these arrays, m of each.
     distributions : tuple of str
         Inputs that sum to one.
     larger : str or None
         The matrix that is at least another one in the Loewner order.
     """
 
-    size: Callable[[int], int]
-    decode: Callable[[Float, int], dict[str, Float]]
+    shapes: tuple[str, ...]
+    inputs: Callable[..., dict[str, Float]]
     distributions: tuple[str, ...] = ()
     larger: str | None = None
+
+    def size(self, d: int) -> int:
+        """Return the number of coordinates at dimension d."""
+        return sum(math.prod(shape) for shape in self._shapes_at(d))
+
+    def decode(self, points: Float, d: int) -> dict[str, Float]:
+        """Turn points of shape (m, size(d)) into inputs by name, m of each."""
+        shapes = self._shapes_at(d)
+        arrays = np.split(points, np.cumsum([math.prod(shape) for shape in shapes])[:-1], axis=1)
+        pairs = zip(arrays, shapes, strict=True)
+        return self.inputs(*(array.reshape(-1, *shape) for array, shape in pairs))
+
+    def _shapes_at(self, d: int) -> list[tuple[int, ...]]:
+        return [tuple(_LENGTHS[axis](d) for axis in shape) for shape in self.shapes]
 
     def rational(self, inputs: Mapping[str, Any], denominator: int | None) -> dict[str, Any]:
         """Turn inputs into fractions that meet their conditions exactly: sums to one, A ⪰ B.
@@ -85,10 +106,6 @@ def as_text(value: Any) -> Any:
     return value.numerator if value.denominator == 1 else str(value)
 
 
-def _matrix(theta: Float, index: int, d: int) -> Float:
-    return theta[:, index * d * d : (index + 1) * d * d].reshape(-1, d, d)
-
-
 def _distribution(theta: Float) -> Float:
     """Squares, normalised: any distribution, zeros included."""
     weights = np.square(theta) + np.where((theta == 0.0).all(axis=1), 1.0, 0.0)[:, None]
@@ -100,115 +117,95 @@ def _unit(theta: Float) -> Float:
     return 0.5 * (1.0 + theta / (1.0 + np.abs(theta)))
 
 
-def _factor_pair(theta: Float, d: int) -> dict[str, Float]:
-    return {"factor": _matrix(theta, 0, d), "other_factor": _matrix(theta, 1, d)}
+def _whole(theta: Float, most: float) -> Float:
+    """Map the real line onto whole numbers from 1 to 1 + `most`."""
+    return 1.0 + np.floor(np.minimum(np.abs(theta), most))
 
 
-def _factor_triple(theta: Float, d: int) -> dict[str, Float]:
-    reference = _matrix(theta, 2, d)
+def _factors(factor: Float, other_factor: Float) -> dict[str, Float]:
+    return {"factor": factor, "other_factor": other_factor}
+
+
+def _factors_and_reference(
+    factor: Float, other_factor: Float, reference: Float
+) -> dict[str, Float]:
     # Invertible, as the claims ask: far enough from singular by its diagonal.
-    scale = np.abs(reference).max(axis=(1, 2), keepdims=True) + 1e-3
-    return _factor_pair(theta, d) | {"reference_factor": reference + 3.0 * d * scale * np.eye(d)}
+    scale, d = np.abs(reference).max(axis=(1, 2), keepdims=True) + 1e-3, reference.shape[1]
+    reference_factor = reference + 3.0 * d * scale * np.eye(d)
+    return _factors(factor, other_factor) | {"reference_factor": reference_factor}
 
 
-def _ordered_pair(theta: Float, d: int) -> dict[str, Float]:
-    root, more = _matrix(theta, 0, d), _matrix(theta, 1, d)
-    smaller = root @ np.swapaxes(root, 1, 2)
+def _ordered(root: Float, more: Float) -> dict[str, Float]:
+    smaller = root @ root.mT
     # Well conditioned, so that inverting them costs no more than two digits.
     ridge = 0.05 * np.trace(smaller, axis1=1, axis2=2) + 1e-3
-    smaller = smaller + ridge[:, None, None] * np.eye(d)
-    return {"smaller": smaller, "larger": smaller + more @ np.swapaxes(more, 1, 2)}
+    smaller = smaller + ridge[:, None, None] * np.eye(root.shape[1])
+    return {"smaller": smaller, "larger": smaller + more @ more.mT}
 
 
-def _distribution_pair(theta: Float, d: int) -> dict[str, Float]:
-    classes = d + 1
+def _simplex(v: Float, w: Float, t: Float) -> dict[str, Float]:
+    d = v.shape[1]
+    kept = 1 + np.floor(_unit(t) * d).astype(int)
+    inside = np.where(np.arange(d) < kept[:, None], w, 0.0)
+    inside[:, 0] += np.where((inside == 0.0).all(axis=1), 1.0, 0.0)
+    ordered = np.sort(_distribution(v), axis=1)[:, ::-1]
+    return {"v": ordered, "t": kept, "w": _distribution(inside)}
+
+
+def _visits(picks: Float, batch: Float, alpha: Float) -> dict[str, Float]:
     return {
-        "p": _distribution(theta[:, :classes]),
-        "p_estimate": _distribution(theta[:, classes:]),
+        "picks": _whole(picks, 60.0),
+        "batch": _whole(batch, 20.0),
+        "alpha": 0.999 * _unit(alpha),
     }
 
 
-def _symmetric_pair(theta: Float, d: int) -> dict[str, Float]:
-    a, b = _matrix(theta, 0, d), _matrix(theta, 1, d)
-    return {"a": a + np.swapaxes(a, 1, 2), "b": b + np.swapaxes(b, 1, 2)}
+def _visits_burn_in(*theta: Float) -> dict[str, Float]:
+    return _visits(*theta[:3]) | {"burn_in": _whole(theta[3], 200.0)}
 
 
-def _simplex_triple(theta: Float, d: int) -> dict[str, Float]:
-    v = np.sort(_distribution(theta[:, :d]), axis=1)[:, ::-1]
-    t = 1 + np.floor(_unit(theta[:, -1]) * d).astype(int)
-    inside = np.where(np.arange(d) < t[:, None], theta[:, d : 2 * d], 0.0)
-    inside[:, 0] += np.where((inside == 0.0).all(axis=1), 1.0, 0.0)
-    return {"v": v, "t": t, "w": _distribution(inside)}
-
-
-def _vector_order(theta: Float, d: int) -> dict[str, Float]:
-    return {"v": theta[:, :d], "alpha": 1.0 + 0.999999 * _unit(theta[:, d])}
-
-
-def _visits(theta: Float, d: int) -> dict[str, Float]:
-    picks = 1.0 + np.floor(np.minimum(np.abs(theta[:, :d]), 60.0))
-    batch = 1.0 + np.floor(np.minimum(np.abs(theta[:, d]), 20.0))
-    return {"picks": picks, "batch": batch, "alpha": 0.999 * _unit(theta[:, d + 1])}
-
-
-def _visits_burn_in(theta: Float, d: int) -> dict[str, Float]:
-    burn_in = 1.0 + np.floor(np.minimum(np.abs(theta[:, d + 2]), 200.0))
-    return _visits(theta, d) | {"burn_in": burn_in}
-
-
-def _visits_long_burn_in(theta: Float, d: int) -> dict[str, Float]:
-    visits = _visits_burn_in(theta, d)
+def _visits_long_burn_in(*theta: Float) -> dict[str, Float]:
+    visits = _visits_burn_in(*theta)
     return visits | {"burn_in": visits["batch"] + visits["burn_in"] - 1.0}
 
 
-def _independent_sums(theta: Float, d: int) -> dict[str, Float]:
-    sizes = np.abs(theta[:, : 4 * d]).reshape(-1, 4, d)
+def _independent_sums(*theta: Float) -> dict[str, Float]:
     names = ("weights", "shapes", "scales", "deviations")
-    terms = {name: sizes[:, index] for index, name in enumerate(names)}
-    return terms | {"position": 2.0 * _unit(theta[:, -1]) - 1.0}
+    terms = {name: np.abs(sizes) for name, sizes in zip(names, theta, strict=False)}
+    return terms | {"position": 2.0 * _unit(theta[-1]) - 1.0}
 
 
-_JUMPS = 2  # of each step function
-
-
-def _step_products(theta: Float, d: int) -> dict[str, Float]:
-    """Make d + 1 points, on a line at d = 1 and in a square beyond."""
-    s = min(d, 2)
-    points, knots, steps = np.split(theta, [(d + 1) * s, (d + 1 + _JUMPS) * s], axis=1)
-    steps = steps.reshape(-1, s, _JUMPS)
+def _step_products(points: Float, knots: Float, steps: Float) -> dict[str, Float]:
+    """Points, on a line at d = 1 and in a square beyond, and a step function of each axis."""
     # The first jump is 1: constants, with 0 on both sides, would be nearest to a violation.
     jumps = np.concatenate([steps[..., :1], np.ones_like(steps[..., :1]), steps[..., 1:]], axis=2)
     return {
         # Below 1 by more than rounding to thousandths may add.
-        "points": np.minimum(_unit(points), 0.999).reshape(-1, d + 1, s),
-        "knots": np.sort(_unit(knots).reshape(-1, s, _JUMPS), axis=2),
+        "points": np.minimum(_unit(points), 0.999),
+        "knots": np.sort(_unit(knots), axis=2),
         "levels": jumps.cumsum(axis=2),
     }
 
 
-def _step_product_size(d: int) -> int:
-    return (d + 1 + 2 * _JUMPS) * min(d, 2)
-
-
-def _two_matrices(d: int) -> int:
-    return 2 * d * d
-
-
 FAMILIES: Mapping[str, InputFamily] = MappingProxyType(
     {
-        "factor-pair": InputFamily(_two_matrices, _factor_pair),
-        "factor-triple": InputFamily(lambda d: 3 * d * d, _factor_triple),
-        "ordered-pair": InputFamily(_two_matrices, _ordered_pair, larger="larger"),
+        "factor-pair": InputFamily(("dd", "dd"), _factors),
+        "factor-triple": InputFamily(("dd", "dd", "dd"), _factors_and_reference),
+        "ordered-pair": InputFamily(("dd", "dd"), _ordered, larger="larger"),
         "distribution-pair": InputFamily(
-            lambda d: 2 * (d + 1), _distribution_pair, ("p", "p_estimate")
+            ("c", "c"),
+            lambda p, q: {"p": _distribution(p), "p_estimate": _distribution(q)},
+            ("p", "p_estimate"),
         ),
-        "symmetric-pair": InputFamily(_two_matrices, _symmetric_pair),
-        "simplex-triple": InputFamily(lambda d: 2 * d + 1, _simplex_triple, ("v", "w")),
-        "vector-order": InputFamily(lambda d: d + 1, _vector_order),
-        "independent-sums": InputFamily(lambda d: 4 * d + 1, _independent_sums),
-        "step-products": InputFamily(_step_product_size, _step_products),
-        "visits": InputFamily(lambda d: d + 2, _visits),
-        "visits-burn-in": InputFamily(lambda d: d + 3, _visits_burn_in),
-        "visits-long-burn-in": InputFamily(lambda d: d + 3, _visits_long_burn_in),
+        "symmetric-pair": InputFamily(("dd", "dd"), lambda a, b: {"a": a + a.mT, "b": b + b.mT}),
+        "simplex-triple": InputFamily(("d", "d", ""), _simplex, ("v", "w")),
+        "vector-order": InputFamily(
+            ("d", ""), lambda v, x: {"v": v, "alpha": 1.0 + 0.999999 * _unit(x)}
+        ),
+        "independent-sums": InputFamily(("d", "d", "d", "d", ""), _independent_sums),
+        "step-products": InputFamily(("cs", "sj", "sj"), _step_products),
+        "visits": InputFamily(("d", "", ""), _visits),
+        "visits-burn-in": InputFamily(("d", "", "", ""), _visits_burn_in),
+        "visits-long-burn-in": InputFamily(("d", "", "", ""), _visits_long_burn_in),
     }
 )

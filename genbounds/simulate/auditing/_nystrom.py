@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,8 @@ _SIZES = (50, 100, 200, 400, 800)
 # C of A.5 in the fits: t = C r log n. The paper calls it universal and gives no value.
 _PER_RANK = 1.0
 
-# The arm at each n, and what makes it admissible.
-Case = tuple[Callable[[int], NystromArm], str]
+# The arm at each of `_SIZES`, and what makes it admissible.
+Case = tuple[list[NystromArm], str]
 
 
 def nystrom(bound: Bound, replications: int, rng: Generator) -> Iterator[Check]:
@@ -40,7 +40,7 @@ def nystrom(bound: Bound, replications: int, rng: Generator) -> Iterator[Check]:
         (NystromArm(CircleArm(1.0), 20), "infinite rank: λ_10 ≤ 0.1 at n ≤ 800"),
         (NystromArm(unequal, 2), "as printed only: λ_102 = 0 ≤ τ, t ≥ 102 τ log n for small τ"),
     )
-    cases = [(_same(arm), f"{arm.name} ({why})") for arm, why in fixed]
+    cases = [([arm] * len(_SIZES), f"{arm.name} ({why})") for arm, why in fixed]
     return _falls(bound, cases, replications, rng)
 
 
@@ -96,26 +96,21 @@ def _unseen(p: Any, t: Any) -> Any:
     return (1 - p) ** t
 
 
-def _same(arm: NystromArm) -> Callable[[int], NystromArm]:
-    return lambda n: arm
-
-
-def _enough(arm: SyntheticArm, tau: float) -> Callable[[int], NystromArm]:
-    """Return the arm with as many landmarks at n as A.5 asks for: the first r with n λ_r ≤ τ."""
+def _enough(arm: SyntheticArm, tau: float) -> list[NystromArm]:
+    """Return the arm with as many landmarks as A.5 asks for: the first r with n λ_r ≤ τ."""
     spectrum = np.r_[np.sort(arm.facts["kernel_spectrum"])[::-1], 0.0]
 
     def at(n: int) -> NystromArm:
         rank = 1 + int(np.argmax(n * spectrum <= tau))
         return NystromArm(arm, min(max(math.ceil(_PER_RANK * rank * math.log(n)), 2), n))
 
-    return at
+    return [at(n) for n in _SIZES]
 
 
 def _falls(bound: Bound, cases: list[Case], replications: int, rng: Generator) -> Iterator[Check]:
     """Fit the exponent of the error that a tenth of the samples exceeds."""
     claimed, sizes = bound.constants["exponent"], np.array(_SIZES, dtype=float)
-    for arm_at, name in cases:
-        arms = [arm_at(n) for n in _SIZES]
+    for arms, name in cases:
         # In 20 batches. Class shares cost next to nothing, samples of features a matrix each.
         shares_only = isinstance(arms[0].arm, CategoricalArm)
         count = max(2 * replications, 2000) if shares_only else max(replications // 10, 100)

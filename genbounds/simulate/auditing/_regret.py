@@ -57,22 +57,7 @@ def fd_ucb(bonus: str, bound: Bound, replications: int, rng: Generator) -> Itera
 
 def is_ucb(bonus: str, bound: Bound, replications: int, rng: Generator) -> Iterator[Check]:
     """Regret of IS-UCB, on arms far apart and on arms so near that a first batch misleads."""
-    cases = (((0.1, 0.5, 2.0), "3 Dirichlet arms"), ((0.5, 0.55, 0.6), "3 near Dirichlet arms"))
-    for parameters, what in cases:
-        yield from _is_ucb(bonus, bound, parameters, what, replications, rng)
-
-
-def _is_ucb(
-    bonus: str,
-    bound: Bound,
-    parameters: Sequence[float],
-    what: str,
-    replications: int,
-    rng: Generator,
-) -> Iterator[Check]:
     statement = catalog()[bonus]
-    arms = tuple(DirichletArm(np.full(3, a)) for a in parameters)
-    losses = -np.array([arm.facts["log_score"] for arm in arms])
 
     def index(k: int, rows: Float) -> tuple[float, float]:
         entropies = entropy_sum(rows)
@@ -88,7 +73,11 @@ def _is_ucb(
         top = float(statement.width(**sample, **limits)[0])
         return -top, top - float(entropy_sum(mean)[0] - entropies.mean())
 
-    return _play(bound, arms, losses, index, replications, rng, what)
+    cases = (((0.1, 0.5, 2.0), "3 Dirichlet arms"), ((0.5, 0.55, 0.6), "3 near Dirichlet arms"))
+    for parameters, what in cases:
+        arms = tuple(DirichletArm(np.full(3, a)) for a in parameters)
+        losses = -np.array([arm.facts["log_score"] for arm in arms])
+        yield from _play(bound, arms, losses, index, replications, rng, what)
 
 
 def _play(
@@ -106,11 +95,11 @@ def _play(
     ]
     worst = float(losses.max() - losses.min())
     possible = worst * np.arange(1.0, _HORIZON + 1.0)
-    bounded = np.mean([spent for _, spent in runs], axis=0)
+    share = np.mean([spent for _, spent in runs], axis=0) / possible
     # A bound above all that can be lost is never contradicted: nothing was tested.
-    kind = "vacuous fit" if bool((bounded >= possible).all()) else "fit"
-    yield replace(_within(runs, what), kind=kind)
-    yield replace(_judge(bound, runs, worst, bounded / possible, what), kind=kind)
+    kind = "vacuous fit" if bool((share >= 1.0).all()) else "fit"
+    for check in (_within(runs, what), _judge(bound, runs, worst, share, what)):
+        yield replace(check, kind=kind)
 
 
 def regret(

@@ -8,7 +8,6 @@ inequality, evaluated again at rational inputs with 50 digits, is violated too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -106,27 +105,21 @@ def search(bound: Bound, d: int, seeds: SeedSequence) -> SearchResult:
             simple = _simplify(target, points[[index]])
             violation = target.confirm(simple) or target.confirm(points[[index]])
     best = points[order[:1]]
-    left, right = target.sides(best)
-    single = target.single(best)
+    single, sides, ratio = target.single(best), *target.sides(best)
     broken = bound.violated(single, 1, 0.5)
     if broken:
         raise InputError(f"the inputs searched for `{bound.id}` break: {'; '.join(broken)}.")
-    shared: dict[str, Any] = {
-        "d": d,
-        "tried": tried,
-        "ratio": right / left if left > 0.0 else np.inf,
-    }
+    inputs = {name: np.round(single[name], 12).tolist() for name in bound.needs}
     if violation is not None:
-        fractions, exact = violation
+        fractions, sides = violation
         inputs = {name: as_text(fractions[name]) for name in bound.needs}
-        return SearchResult(inputs=inputs, confirmed=True, **asdict(exact), **shared)
     return SearchResult(
-        violation=float(score[order[0]]),
-        left=f"{left:.12g}",
-        right=f"{right:.12g}",
-        inputs={name: np.round(single[name], 12).tolist() for name in bound.needs},
-        confirmed=False,
-        **shared,
+        d=d,
+        tried=tried,
+        ratio=ratio,
+        inputs=inputs,
+        confirmed=violation is not None,
+        **asdict(sides),
     )
 
 
@@ -162,30 +155,26 @@ class Target:
         score = np.divide(left - right, size, out=np.zeros_like(size), where=size > 0.0)
         return np.where(np.isfinite(score), score, -np.inf)
 
-    def violates(self, point: Float) -> bool:
-        """Whether one point, shape (1, size), violates the claim in double precision."""
-        return bool(self.score(point)[0] > VIOLATION)
-
     def single(self, point: Float) -> dict[str, Any]:
         """Return the inputs at one point."""
         return {name: value[0] for name, value in self.family.decode(point, self.d).items()}
 
-    def sides(self, point: Float) -> tuple[float, float]:
-        """Both sides at one point, in double precision."""
+    def sides(self, point: Float) -> tuple[ExactSides, float]:
+        """Both sides at one point, in double precision, and right over left."""
         inputs = self.family.decode(point, self.d)
         left = float(self.bound.error(**inputs)[0])
-        return left, float(np.broadcast_to(self.bound.width(**inputs), (1,))[0])
+        right = float(np.broadcast_to(self.bound.width(**inputs), (1,))[0])
+        violation = float(self.score(point)[0])
+        sides = ExactSides(violation=violation, left=f"{left:.12g}", right=f"{right:.12g}")
+        return sides, right / left if left > 0.0 else np.inf
 
     def confirm(self, point: Float) -> Counterexample | None:
         """Evaluate a violation again at rational inputs, the simplest that violate."""
         single = self.single(point)
         as_is = self.family.rational(single, None)
         if exact_sides(self.bound, as_is) is None:  # known in double precision only
-            score = float(self.score(point)[0])
-            if score <= _UNCONFIRMED:
-                return None
-            left, right = self.sides(point)
-            return as_is, ExactSides(violation=score, left=f"{left:.12g}", right=f"{right:.12g}")
+            sides, _ = self.sides(point)
+            return (as_is, sides) if sides.violation > _UNCONFIRMED else None
         for denominator in (*_DENOMINATORS, None):
             inputs = self.family.rational(single, denominator)
             if self.bound.violated(as_floats(inputs), 1, 0.5):
@@ -299,17 +288,11 @@ def ascend(target: Target, points: Float, score: Float) -> tuple[Float, Float, i
 
 def _simplify(target: Target, point: Float) -> Float:
     """Round all coordinates, then one by one, as coarsely as the violation survives."""
-
-    def first_violating(candidates: Iterator[Float], otherwise: Float) -> Float:
-        return next((c for c in candidates if target.violates(c)), otherwise)
-
-    def rounded(point: Float, index: int, digits: int) -> Float:
-        trial = point.copy()
-        trial[0, index] = np.round(trial[0, index], digits)
-        return trial
-
-    point = first_violating((np.round(point, digits) for digits in (0, 1, 2)), point)
-    for index in range(point.shape[1]):
-        trials = [rounded(point, index, digits) for digits in (0, 1, 2)]
-        point = first_violating(iter(trials), point)
+    for chosen in (slice(None), *range(point.shape[1])):
+        for digits in (0, 1, 2):
+            trial = point.copy()
+            trial[0, chosen] = np.round(trial[0, chosen], digits)
+            if target.score(trial)[0] > VIOLATION:
+                point = trial
+                break
     return point

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,12 @@ from genbounds.bounds import Bound
 from genbounds.simulate._trials import (
     TAIL_ACCURACY,
     Exact,
+    MissEstimate,
     Pooled,
     exact_misses,
     miss_limits,
     pool,
 )
-from genbounds.simulate.auditing._importance import MissEstimate
 from genbounds.simulate.auditing._results import FALSE_ALARM, AuditRow, CellResult, Check
 from genbounds.simulate.auditing._scenarios import Scenario
 from genbounds.simulate.auditing._search import SearchResult
@@ -44,34 +45,92 @@ class Measured:
     chunks: Sequence[Mapping[str, Any]]
 
 
-def decide(
+def of_fits(bound: Bound, checks: tuple[Check, ...]) -> AuditRow:
+    """Judge a rate by its fits, of which nothing but verdict and text is known."""
+    cells = tuple(
+        _certain(
+            check.refutes, arm=check.claim, d=1, evidence="fit", trivial=check.kind == "vacuous fit"
+        )
+        for check in checks
+    )
+    return _decide(bound, cells, checks)
+
+
+def of_searches(
+    bound: Bound, checks: tuple[Check, ...], searched: Mapping[int, SearchResult]
+) -> AuditRow:
+    """Judge a deterministic claim by the search at each dimension."""
+    cells = tuple(
+        _certain(
+            result.confirmed, arm=bound.setting, d=d, evidence="search", tightness=result.ratio
+        )
+        for d, result in searched.items()
+    )
+
+    def inputs(cell: CellResult) -> str:
+        result = searched[cell.d]
+        values = ", ".join(f"{name} = {value}" for name, value in result.inputs.items())
+        sides = f"{result.left} exceeds the right side {result.right}"
+        return f"{values}: {bound.quantity.text} = {sides}".replace("'", "")
+
+    return _decide(bound, cells, checks, inputs)
+
+
+def of_trials(bound: Bound, checks: tuple[Check, ...], measured: Sequence[Measured]) -> AuditRow:
+    """Judge a claim about probabilities: a cell for each scenario and failure probability."""
+    # Only probabilities that are not known exactly can convict by chance.
+    uncertain = sum(
+        miss is None or miss[1] < miss[2] for evidence in measured for miss in evidence.exact
+    )
+    # Half of the false alarm is for plain samples. Their limits are two-sided at α, and only the
+    # lower one refutes: α/2 for each of these.
+    alpha = FALSE_ALARM / max(uncertain, 1)
+    cells = tuple(
+        _trial_cell(bound, evidence, index, alpha)
+        for evidence in measured
+        for index in range(len(evidence.scenario.deltas))
+    )
+    edges = _exact_edges(bound, measured)
+    return _decide(bound, cells, checks, lambda cell: _case(bound, cell), edges)
+
+
+def _certain(missed: bool, **more: Any) -> CellResult:
+    """Cell of what misses always or never."""
+    miss = float(missed)
+    return CellResult(miss=miss, miss_low=miss, miss_high=miss, **more)
+
+
+def _decide(
     bound: Bound,
     cells: tuple[CellResult, ...],
     checks: tuple[Check, ...],
-    searched: tuple[SearchResult, ...],
-    edges: Mapping[str, float],
+    describe: Callable[[CellResult], str] | None = None,
+    edges: Mapping[str, float] = MappingProxyType({}),
 ) -> AuditRow:
-    """Weigh the evidence: `searched`, if there are any, stand behind `cells` one by one.
+    """Weigh the evidence; `describe` says of a cell that refutes what can be checked by hand.
 
-    `edges` are those of `exact_edges`.
+    `edges` are those of `_exact_edges`.
     """
-    against = [index for index, cell in enumerate(cells) if cell.refutes]
+    against = [cell for cell in cells if cell.refutes]
     contradicting = [check for check in checks if check.refutes]
     verdict = "upheld"
     if against or contradicting:
         verdict = "refuted"
     elif all(cell.trivial for cell in cells):
         verdict = "vacuous"
-    counterexample = refuted_from = None
-    refuted_at = {**_refuted_at([cells[index] for index in against]), **edges}
-    if contradicting:
+    refuted_at: dict[str, float] = {}
+    for cell in against:
+        delta = math.nan if cell.delta is None else cell.delta
+        refuted_at[cell.arm] = max(delta, refuted_at.get(cell.arm, 0.0))
+    refuted_at |= edges
+    counterexample = None
+    if against and describe is not None:
+        easiest = min(against, key=lambda cell: (-(cell.delta or 0.0), cell.d, cell.n or 0))
+        counterexample = describe(easiest)
+    elif contradicting:
         counterexample = f"{contradicting[0].claim}; {contradicting[0].found}"
-    if against and bound.form != "rate":
-        simplest = min(against, key=lambda index: _complexity(cells[index]))
-        refuted_from = None if searched else max(refuted_at.values())
-        counterexample = (
-            _inputs(bound, searched[simplest]) if searched else _case(bound, cells[simplest])
-        )
+    ratios = [cell.tightness for cell in cells if math.isfinite(cell.tightness)]
+    middle = min if bound.form == "deterministic" else np.median
     return AuditRow(
         id=bound.id,
         claim=bound.claim,
@@ -81,72 +140,16 @@ def decide(
         verdict=verdict,
         cells=len(cells),
         worst=max(cells, key=lambda cell: (cell.excess, cell.miss)),
-        tightness=_tightness(bound, cells),
+        tightness=float(middle(ratios)) if ratios else math.nan,
         counterexample=counterexample,
-        refuted_from=refuted_from,
+        refuted_from=max(refuted_at.values()) if against and against[0].delta else None,
         refuted_at=refuted_at,
         results=cells,
         checks=checks,
     )
 
 
-def _tightness(bound: Bound, cells: Sequence[CellResult]) -> float:
-    """Median over the cells where it is known; for inequalities the smallest right/left found."""
-    if bound.form == "deterministic":
-        return min(cell.tightness for cell in cells)
-    finite = [cell.tightness for cell in cells if math.isfinite(cell.tightness)]
-    return float(np.median(finite)) if finite else math.nan
-
-
-def _refuted_at(against: Sequence[CellResult]) -> dict[str, float]:
-    """Largest failure probability by distribution; NaN where there is none."""
-    largest: dict[str, float] = {}
-    for cell in against:
-        delta = math.nan if cell.delta is None else cell.delta
-        largest[cell.arm] = max(delta, largest.get(cell.arm, 0.0))
-    return largest
-
-
-def _complexity(cell: CellResult) -> tuple[float, int, int]:
-    """Smallest for the case that is easiest to check by hand."""
-    return (-(cell.delta or 0.0), cell.d, cell.n or 0)
-
-
-def fitted_cell(check: Check) -> CellResult:
-    """Turn a fitted rate into a cell; nothing but its verdict and text is known."""
-    empty = check.kind == "vacuous fit"
-    return _decided(check.refutes, arm=check.claim, d=1, evidence="fit", trivial=empty)
-
-
-def searched_cell(bound: Bound, result: SearchResult) -> CellResult:
-    """Turn the search at one dimension into a cell."""
-    more = {"arm": bound.setting, "d": result.d, "tightness": result.ratio}
-    return _decided(result.confirmed, evidence="search", **more)
-
-
-def _decided(refuted: bool, **more: Any) -> CellResult:
-    """Cell of what misses always or never."""
-    miss = float(refuted)
-    return CellResult(miss=miss, miss_low=miss, miss_high=miss, **more)
-
-
-def trial_cells(bound: Bound, measured: Sequence[Measured]) -> tuple[CellResult, ...]:
-    """Make a cell of each scenario and failure probability."""
-    # Only probabilities that are not known exactly can convict by chance.
-    uncertain = sum(
-        miss is None or miss[1] < miss[2] for evidence in measured for miss in evidence.exact
-    )
-    # Half of the false alarm is for plain samples. Their limits are two-sided at α, and only the
-    # lower one refutes: α/2 for each of these.
-    alpha = FALSE_ALARM / max(uncertain, 1)
-    return tuple(
-        _trial_cell(bound, evidence, index, alpha)
-        for evidence in measured
-        for index in range(len(evidence.scenario.deltas))
-    )
-
-
-def exact_edges(bound: Bound, measured: Sequence[Measured]) -> dict[str, float]:
+def _exact_edges(bound: Bound, measured: Sequence[Measured]) -> dict[str, float]:
     """Bisect where refutation begins, by distribution: exact tails say so between the deltas tried.
 
     Each is the largest failure probability of three digits for which the tail exceeds the claim, or
@@ -223,9 +226,3 @@ def _case(bound: Bound, cell: CellResult) -> str:
         f"{cell.arm}, n = {cell.n}, δ = {cell.delta:g}: {bound.quantity.text} exceeds the width "
         f"{cell.width:.6g} {how}; claimed at most {cell.claimed:.6g}"
     )
-
-
-def _inputs(bound: Bound, result: SearchResult) -> str:
-    inputs = ", ".join(f"{name} = {value}" for name, value in result.inputs.items())
-    inputs = inputs.replace("'", "")
-    return f"{inputs}: {bound.quantity.text} = {result.left} exceeds the right side {result.right}"
