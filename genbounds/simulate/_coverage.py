@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,9 +14,7 @@ from genbounds._json import AsJson
 from genbounds._text import number, percent, quoted
 from genbounds.bounds import Bound
 from genbounds.simulate import _trials as trials
-from genbounds.simulate._pieces import Piece, Progress, work
-from genbounds.simulate._store import COVERAGE
-from genbounds.simulate._workers import Workers
+from genbounds.simulate._workers import Piece, Progress, Workers, chunks, stream, work
 from genbounds.simulate.arms._arm import SyntheticArm
 from genbounds.validation import Float, InputError, check_count, check_open_unit
 
@@ -170,15 +167,13 @@ def coverage(
     confidence = check_open_unit("confidence", confidence)
     workers = Workers(jobs=jobs, backend=backend, scheduler=scheduler, threads=threads)
     _check_study(bound, arm, n, delta)
-    label = f"{bound.id}: {arm.name}, n={n}"
-    study = [bound.id, dict(bound.constants), arm.name, n, delta, seed]
+    label, study = f"{bound.id}: {arm.name}, n={n}", [bound.id, dict(bound.constants), arm.name, n]
     pieces = []
     for index, size in enumerate(trials.chunk_sizes(bound, arm, n, replications)):
-        key = json.dumps([*study, index, size], ensure_ascii=False)
-        seeds = trials.stream(seed, bound.id, arm.name, n, index)
-        pieces.append(Piece(key, label, trials.run_chunk, (bound, arm, n, (delta,), size, seeds)))
-    results = work(pieces, workers=workers, out=out, name=COVERAGE, progress=progress)
-    pooled = trials.pool([results[piece.key] for piece in pieces], 0)
+        chunk = (bound, arm, n, (delta,), size, stream(seed, bound.id, arm.name, n, index))
+        pieces.append(Piece([*study, delta, seed, index, size], label, trials.run_chunk, chunk))
+    results = work(pieces, workers=workers, out=out, progress=progress)
+    pooled = trials.pool(results, 0)
     labels: dict[str, Any] = {"subject": bound.id, "arm": arm.name, "n": n, "d": arm.d}
     return make_coverage(
         pooled.misses,
@@ -283,15 +278,14 @@ def interval_coverage(
         raise InputError(
             "`arm` must name the distribution if `out` is given: stored results are found by it."
         )
-    label = f"{subject}: {arm}" if arm else subject
-    pieces = []
-    for index, size in enumerate(trials.chunks(replications, chunk)):
-        key = json.dumps(["interval", subject, arm, level, seed, index, size, chunk])
-        seeds = trials.stream(seed, "interval", index)
-        pieces.append(Piece(key, label, _intervals, (make_interval, draw, size, seeds)))
     workers = Workers(jobs=jobs, backend=backend, scheduler=scheduler, threads=threads)
-    results = work(pieces, workers=workers, out=out, name=COVERAGE, progress=progress)
-    ends = np.array([pair for piece in pieces for pair in results[piece.key]["ends"]])
+    label, study = f"{subject}: {arm}" if arm else subject, ["interval", subject, arm, level, seed]
+    pieces = []
+    for index, size in enumerate(chunks(replications, chunk)):
+        part = (make_interval, draw, size, stream(seed, "interval", index))
+        pieces.append(Piece([*study, index, size, chunk], label, _intervals, part))
+    results = work(pieces, workers=workers, out=out, progress=progress)
+    ends = np.array([pair for result in results for pair in result["ends"]])
     low, high = ends.T
     labels: dict[str, Any] = {"subject": subject, "arm": arm, "n": None, "d": None}
     return from_ends(low, high, 0.5 * (low + high), truth, level, confidence, **labels)

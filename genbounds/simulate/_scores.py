@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +12,14 @@ from numpy.random import SeedSequence
 
 from genbounds.estimators import FEW_RATIO, student_quantile
 from genbounds.simulate._coverage import Coverage, from_ends
-from genbounds.simulate._engine import FrechetEngine, check_device
-from genbounds.simulate._pieces import Piece, Progress, work
-from genbounds.simulate._store import COVERAGE
-from genbounds.simulate._trials import chunks, stream
-from genbounds.simulate._wishart import White, draw_white, draw_white_on
-from genbounds.simulate._workers import Workers
+from genbounds.simulate._workers import Piece, Progress, Workers, chunks, stream, work
+from genbounds.simulate.arms._engine import (
+    FrechetEngine,
+    White,
+    check_device,
+    draw_white,
+    draw_white_on,
+)
 from genbounds.simulate.arms._frechet import FrechetArm
 from genbounds.simulate.arms._gaussian import GaussianArm
 from genbounds.validation import (
@@ -195,15 +196,13 @@ def frechet_scores(
     workers = Workers(jobs=jobs, backend=backend, scheduler=scheduler, threads=threads)
     engine = arm.engine(check_device(device))
     size = min(max(_BATCH_SIZE // arm.d**2, 1), _LARGEST_BATCH)
-    study = ["frechet-scores", arm.name, arm.facts["distance"], n, estimator, seed]
-    label = f"{arm.name}, n={n}"
+    study = ["frechet-scores", arm.name, arm.facts["distance"], n, estimator, seed, device]
     pieces = []
     for index, count in enumerate(chunks(replications, size)):
         seeds = stream(seed, "frechet-scores", arm.name, n, index)
-        key = json.dumps([*study, device, index, count], ensure_ascii=False)
-        pieces.append(Piece(key, label, _batch, (engine, arm.d, n, count, debias, seeds)))
-    results = work(pieces, workers=workers, out=out, name=COVERAGE, progress=progress)
-    batches = [results[piece.key] for piece in pieces]
+        batch = (engine, arm.d, n, count, debias, seeds)
+        pieces.append(Piece([*study, index, count], f"{arm.name}, n={n}", _batch, batch))
+    batches = work(pieces, workers=workers, out=out, progress=progress)
     centre = np.concatenate([batch["values"] for batch in batches])
     stderr = np.concatenate([batch["stderr"] for batch in batches])
     reach = student_quantile(level, n - 1.0) * stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from numpy.random import SeedSequence
 from genbounds._betting import betting_lower_limit
 from genbounds.bounds import Bound
 from genbounds.bounds._catalog import borrows_name
+from genbounds.simulate._workers import chunks
 from genbounds.simulate.arms._arm import SyntheticArm
 from genbounds.validation import Float, InputError
 
@@ -35,20 +35,6 @@ def chunk_sizes(bound: Bound, arm: SyntheticArm, n: int, replications: int) -> t
     """Cut `replications` into chunks that fit in memory, whatever the number of workers."""
     most = _CHUNK_SIZE // max(arm.size(bound.needs, n), 1)
     return chunks(replications, min(max(most, 1), _LARGEST_CHUNK))
-
-
-def chunks(replications: int, most: int) -> tuple[int, ...]:
-    """Cut `replications` into chunks of at most `most`."""
-    return tuple(min(most, replications - start) for start in range(0, replications, most))
-
-
-def stream(seed: int, *keys: object) -> SeedSequence:
-    """Child of `seed` for the named piece of work: the same in whatever order or place it runs."""
-    words = tuple(
-        int.from_bytes(hashlib.blake2b(repr(key).encode(), digest_size=4).digest(), "big")
-        for key in keys
-    )
-    return np.random.SeedSequence(seed, spawn_key=words)
 
 
 def run_chunk(

@@ -1,12 +1,21 @@
-"""Independent pieces of work on one process, several, or a cluster, with BLAS threads held down."""
+"""Independent pieces of work on one process, several, or a cluster, kept as they are finished."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+import hashlib
+import json
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
+from numpy.random import SeedSequence
+
 from genbounds._process import blas_threads, searching_installed_packages_only, silenced
+from genbounds._versions import versions
+from genbounds.simulate._store import COVERAGE, open_store
 from genbounds.validation import InputError, check_choice, check_count
 
 Result = TypeVar("Result")
@@ -125,3 +134,93 @@ def _numbered(
     function: Callable[..., Result], index: int, task: tuple[Any, ...]
 ) -> tuple[int, Result]:
     return index, function(*task)
+
+
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One piece of work: a chunk of replications, the exact tails of a scenario, or a search.
+
+    Attributes
+    ----------
+    study : sequence
+        Names the piece among all of a store, in types of JSON: everything that its result depends
+        on and that the configuration of the store does not hold.
+    label : str
+        For progress.
+    function : callable
+        Returns a dict that JSON keeps unchanged. Its random numbers come from a `SeedSequence`
+        among `arguments`, so that they are the same wherever and whenever it runs.
+    arguments : tuple
+    """
+
+    study: Sequence[object]
+    label: str
+    function: Callable[..., dict[str, Any]]
+    arguments: tuple[Any, ...]
+
+    @property
+    def key(self) -> str:
+        """Name in the store."""
+        return json.dumps(self.study, ensure_ascii=False)
+
+
+def chunks(replications: int, most: int) -> tuple[int, ...]:
+    """Cut `replications` into chunks of at most `most`."""
+    return tuple(min(most, replications - start) for start in range(0, replications, most))
+
+
+def stream(seed: int, *keys: object) -> SeedSequence:
+    """Child of `seed` for the named piece of work: the same in whatever order or place it runs."""
+    words = tuple(
+        int.from_bytes(hashlib.blake2b(repr(key).encode(), digest_size=4).digest(), "big")
+        for key in keys
+    )
+    return SeedSequence(seed, spawn_key=words)
+
+
+def work(
+    pieces: Sequence[Piece],
+    *,
+    workers: Workers,
+    out: Path | str | None,
+    progress: Progress | None,
+    name: str = COVERAGE,
+    configuration: Mapping[str, Any] = MappingProxyType({}),
+) -> list[dict[str, Any]]:
+    """Do the pieces and return their results, in their order.
+
+    Parameters
+    ----------
+    pieces : sequence of Piece
+    workers : Workers
+    out : path or None
+        Folder with the store: results that it holds are not computed again, new ones kept at once.
+    progress : callable or None
+        Called as ``progress(done, total, label)`` after every finished piece.
+    name : str
+        File name of the store.
+    configuration : mapping
+        What all results of the store depend on, beside versions and threads.
+    """
+    everything = versions() | dict(configuration) | {"threads": workers.threads}
+    with nullcontext() if out is None else open_store(out, everything, name=name) as store:
+        results = [None if store is None else store.get(piece.key) for piece in pieces]
+        pending = [index for index, result in enumerate(results) if result is None]
+        tasks = [(pieces[index].function, pieces[index].arguments) for index in pending]
+        # Closed on the way out of an error as well: that ends processes and clusters at once.
+        with closing(workers.run(_call, tasks)) as finished:
+            for done, (task, result) in enumerate(finished, len(pieces) - len(pending) + 1):
+                piece = pieces[pending[task]]
+                results[pending[task]] = result
+                if store is not None:
+                    store.put(piece.key, result)
+                if progress is not None:
+                    progress(done, len(pieces), piece.label)
+    return [result for result in results if result is not None]
+
+
+def _call(function: Callable[..., dict[str, Any]], arguments: tuple[Any, ...]) -> dict[str, Any]:
+    return function(*arguments)

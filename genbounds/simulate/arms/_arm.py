@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.linalg import eigvalsh
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
@@ -166,6 +167,13 @@ def check_shares(name: str, values: ArrayLike, count: int | None = None) -> Floa
     return np.asarray(shares / shares.sum())
 
 
+def check_weights(weights: ArrayLike | None, count: int) -> Float:
+    """Return `count` mixture weights of sum one; equal ones for None."""
+    return check_shares(
+        "weights", np.full(count, 1.0 / count) if weights is None else weights, count
+    )
+
+
 def reduce_rows(names: Names, rows: Float, facts: Mapping[str, Any]) -> Statistics:
     """Compute sample quantities from raw samples of shape (replications, n, d)."""
     n = rows.shape[1]
@@ -187,5 +195,8 @@ def reduce_rows(names: Names, rows: Float, facts: Mapping[str, Any]) -> Statisti
         "mean_deviation": lambda: np.linalg.norm(centred, axis=2).mean(axis=1),
         "covariance": lambda: scatter(centred),
         "raw_covariance": lambda: scatter(rows),
+        "sample_spectrum": lambda: eigvalsh(scatter(rows) / facts["radius"] ** 2)[:, ::-1].clip(
+            min=0.0
+        ),
     }
     return {name: np.asarray(table[name]()) for name in names if name in table}

@@ -63,14 +63,6 @@ class SphereArm(SyntheticArm):
         rows = rng.standard_normal((n, self._d))
         return np.asarray(self.radius * rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
-    def statistics(self, names: Names, n: int, replications: int, rng: Generator) -> Statistics:
-        """Draw sample quantities; the kernel spectrum comes from the d × d matrix."""
-        if "sample_spectrum" not in names:
-            return super().statistics(names, n, replications, rng)
-        raw = super().statistics(["raw_covariance"], n, replications, rng)["raw_covariance"]
-        spectrum = np.linalg.eigvalsh(raw / self.radius**2)[:, ::-1]
-        return {"sample_spectrum": np.maximum(spectrum, 0.0)}
-
     def tilted(self, names: Names, n: int, count: int, rng: Generator) -> Tilted | None:
         """Draw towards one direction; no tilt is known for the kernel spectrum."""
         return None if "sample_spectrum" in names else super().tilted(names, n, count, rng)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -9,10 +10,9 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from genbounds.bounds import Facts
-from genbounds.simulate._engine import FrechetEngine
-from genbounds.simulate._wishart import draw_white
 from genbounds.simulate.arms._arm import Names, Outcomes, Statistics, SyntheticArm
-from genbounds.simulate.arms._gaussian import GaussianArm, tilted_gaussian
+from genbounds.simulate.arms._engine import FrechetEngine, draw_white
+from genbounds.simulate.arms._gaussian import GaussianArm
 from genbounds.simulate.arms._tilting import Tilted
 from genbounds.validation import Float, InputError
 
@@ -119,34 +119,15 @@ class FrechetArm(SyntheticArm):
         """Compute sample quantities from raw samples; see `SyntheticArm.reduce`."""
         return self._with_distances(names, self.features.reduce(_with_moments(names), rows))
 
-    def from_white(self, names: Names, n: int, white: Float, factor: Float | None) -> Statistics:
-        """Compute sample quantities of Gaussian features.
-
-        Takes what `GaussianArm.from_white` takes: `names`, `n`, `white`, `factor`.
-
-        Raises
-        ------
-        InputError
-            If the features are not Gaussian.
-        """
-        out = self._gaussian().from_white(_with_moments(names), n, white, factor)
-        return self._with_distances(names, out)
-
     def _with_distances(self, names: Names, out: Statistics) -> Statistics:
         """Add what follows from the sample mean and covariance."""
         if set(names) & _DISTANCE:
             gap, cov = out["mean_vector"] - self.reference_mean, out["covariance"]
             out["sample_mean_gap"] = np.linalg.norm(gap, axis=1)
-            out["covariance_error"] = np.abs(np.linalg.eigvalsh(cov - self._cov)).max(axis=1)
+            out["covariance_error"] = np.abs(_eigenvalues(cov - self._cov)).max(axis=1)
             out["distance_plugin"] = self._distance(gap, cov)
             out["sample_trace_root"] = self._trace_root(cov)
         return {name: out[name] for name in names if name in out}
-
-    def _gaussian(self) -> GaussianArm:
-        """Return the features, which must be Gaussian."""
-        if not isinstance(self.features, GaussianArm):
-            raise InputError(f"`features` ({self.features.name}) must be a GaussianArm.")
-        return self.features
 
     def engine(self, device: str | None = None) -> FrechetEngine:
         """Prepare distances of many Gaussian samples at once, on NumPy or on a torch `device`.
@@ -156,15 +137,10 @@ class FrechetArm(SyntheticArm):
         InputError
             If the features are not Gaussian.
         """
-        features = self._gaussian()
-        return FrechetEngine(
-            eigenvalues=features.eigenvalues,
-            axes=features.axes,
-            gap=self._gap,
-            reference_root=self.reference_root,
-            reference_values=self.reference_values,
-            device=device,
-        )
+        if not isinstance(self.features, GaussianArm):
+            raise InputError(f"`features` ({self.features.name}) must be a GaussianArm.")
+        reference = self.reference_root, self.reference_values
+        return FrechetEngine(self.features, self._gap, *reference, device=device)
 
     @cached_property
     def _engine(self) -> FrechetEngine:
@@ -185,7 +161,10 @@ class FrechetArm(SyntheticArm):
         """Tilt the features; Gaussian ones also along the gap of the means."""
         if not isinstance(self.features, GaussianArm) or set(names) & {"running_mean", "rows"}:
             return super().tilted(names, n, count, rng)
-        return tilted_gaussian(self.features, self.from_white, names, n, count, rng, gap=self._gap)
+        drawn = self.features.tilted(_with_moments(names), n, count, rng, gap=self._gap)
+        if drawn is None:
+            return None
+        return replace(drawn, statistics=self._with_distances(names, drawn.statistics))
 
     def tilted_rows(self, n: int, count: int, rng: Generator) -> tuple[Float, Float] | None:
         """Rows of tilted features."""
@@ -208,19 +187,14 @@ class FrechetArm(SyntheticArm):
         scatter, scatter_weight = _scatter_lattice(n)
         mean_error = np.repeat(z, scatter.size) * np.sqrt(variance / n)
         covariance = np.tile(scatter, z.size) * variance / n
-        gap = mean_error + self.features.facts["mean"] - self.reference_mean[0]
-        matrices = covariance[:, None, None]
-        statistics = {
-            "covariance": matrices,
-            "sample_trace_root": self._trace_root(matrices),
+        out = {
+            "mean_vector": (mean_error + self.features.facts["mean"])[:, None],
+            "covariance": covariance[:, None, None],
             "mean_error_norm": np.abs(mean_error),
             "mean_deviation": np.sqrt(covariance),
-            "sample_mean_gap": np.abs(gap),
-            "covariance_error": np.abs(covariance - variance),
-            "distance_plugin": self._distance(gap[:, None], matrices),
         }
         return Outcomes(
-            statistics={name: statistics[name] for name in names if name in statistics},
+            statistics=self._with_distances(names, out),
             probabilities=np.outer(z_weight, scatter_weight).ravel(),
             accuracy=1.5,
             lower_only="mean_deviation" in names,
@@ -242,10 +216,15 @@ class FrechetArm(SyntheticArm):
 
     def _trace_root(self, cov: Float) -> Float:
         """Tr (Σ Σ_r)^{1/2} of each covariance (k, d, d)."""
-        matrices = self.reference_root @ cov @ self.reference_root
-        # A lattice at d = 1 has 175,000 of them.
-        inner = matrices[..., 0] if self.d == 1 else np.linalg.eigvalsh(matrices)
+        inner = _eigenvalues(self.reference_root @ cov @ self.reference_root)
         return np.asarray(np.sqrt(np.maximum(inner, 0.0)).sum(axis=1))
+
+
+def _eigenvalues(matrices: Float) -> Float:
+    """Of symmetric matrices, (k, d, d); a lattice at d = 1 has 175,000 of them."""
+    if matrices.shape[-1] == 1:
+        return matrices[..., 0]
+    return np.asarray(np.linalg.eigvalsh(matrices))
 
 
 def _with_moments(names: Names) -> list[str]:

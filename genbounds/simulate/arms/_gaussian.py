@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -12,10 +11,10 @@ import numpy as np
 from numpy.random import Generator
 
 from genbounds.bounds import Facts, normal_product_tail, weighted_chi_square_tail
-from genbounds.simulate._wishart import draw_triangle
 from genbounds.simulate.arms import _tilting as tilting
 from genbounds.simulate.arms._arm import Names, Statistics
 from genbounds.simulate.arms._covariance import CovarianceArm
+from genbounds.simulate.arms._engine import draw_triangle
 from genbounds.simulate.arms._tilting import Tilted
 from genbounds.validation import Float
 
@@ -79,8 +78,8 @@ class GaussianArm(CovarianceArm):
             out["second_mean"] = (self.mean + self.colour(second))[:, 0]
         if wanted & _OF_SCATTER:
             factor = draw_triangle(d, n, replications, rng)
-            return out | self.from_white(names, n, white, factor)
-        out |= self.from_white(names, n, white, None)
+            return out | self._from_white(names, n, white, factor)
+        out |= self._from_white(names, n, white, None)
         if "mean_squared_norm" in wanted:
             # In eigen-coordinates: scatter about the sample mean plus n times its square.
             moved = self.along_axes(self.mean) + white * np.sqrt(self.eigenvalues)
@@ -88,21 +87,11 @@ class GaussianArm(CovarianceArm):
             out["mean_squared_norm"] = (self.eigenvalues * scatter / n + moved**2).sum(axis=1)
         return out
 
-    def from_white(self, names: Names, n: int, white: Float, factor: Float | None) -> Statistics:
+    def _from_white(self, names: Names, n: int, white: Float, factor: Float | None) -> Statistics:
         """Compute sample quantities from the sufficient statistics of white samples.
 
-        Parameters
-        ----------
-        names : collection of str
-        n : int
-        white : ndarray of shape (k, d)
-            Means of n white vectors, along the eigenvectors of the covariance.
-        factor : ndarray of shape (k, d, m) or None
-            A with A Aᵀ their scatter about that mean; None where no quantity needs it.
-
-        Returns
-        -------
-        dict of str to ndarray
+        `white` are means of n white vectors along the eigenvectors, (k, d); `factor` is A of shape
+        (k, d, m) with A Aᵀ their scatter about that mean, None where no quantity needs it.
         """
         mean = self.mean + self.colour(white)
         out: Statistics = {
@@ -167,11 +156,37 @@ class GaussianArm(CovarianceArm):
             return _variance_tail(n, n, variance, threshold)
         return None
 
-    def tilted(self, names: Names, n: int, count: int, rng: Generator) -> Tilted | None:
-        """Tilt mean and covariance; the first rows where their order counts and d = 1."""
+    def tilted(
+        self, names: Names, n: int, count: int, rng: Generator, *, gap: Float | None = None
+    ) -> Tilted | None:
+        """Tilt mean and covariance; the first rows where their order counts and d = 1.
+
+        The mean is shifted also along `gap`, shape (d,), a direction in units of the features.
+        """
         if set(names) & _OF_ORDER:
             return super().tilted(names, n, count, rng)
-        return tilted_gaussian(self, self.from_white, names, n, count, rng)
+        d = self.mean.size
+        if d > _MOST_TILTED_FEATURES:
+            return None
+        scattered = not set(names) <= _OF_MEANS
+        frame = _Frame(self.eigenvalues, n)
+        tilts, blocks = _tilts(self, frame, scattered=scattered, gap=gap), []
+        for tilt, k in zip(tilts, tilting.part_sizes(len(tilts), count, rng), strict=True):
+            mean = rng.standard_normal((k, d)) / math.sqrt(n)
+            factor = draw_triangle(d, n, k, rng) if scattered else np.zeros((k, d, 0))
+            blocks.append(tilt.move(_White(frame, mean, factor), rng))
+        mean = np.concatenate([block.mean for block in blocks])
+        drawn = _White(frame, mean, np.concatenate([block.factor for block in blocks]))
+        deviation = {"covariance"} if "mean_deviation" in names else set[str]()
+        factors = drawn.factor if scattered else None
+        statistics = self._from_white({*names} | deviation, n, drawn.mean, factors)
+        if deviation:  # at its largest possible value; see `SyntheticArm.tilted`
+            scatter = np.trace(statistics["covariance"], axis1=1, axis2=2)
+            statistics["mean_deviation"] = np.sqrt(scatter)
+        return Tilted(
+            statistics={name: statistics[name] for name in names if name in statistics},
+            log_weights=tilting.mixture_weights([tilt.log_ratio(drawn) for tilt in tilts]),
+        )
 
     def tilted_rows(self, n: int, count: int, rng: Generator) -> tuple[Float, Float] | None:
         """Shift the first rows of scalar samples, either way."""
@@ -206,55 +221,6 @@ def _variance_tail(degrees: int, n: int, variance: float, threshold: float) -> f
     ratio = threshold / variance
     upper, lower = n * (1.0 + ratio), n * max(1.0 - ratio, 0.0)
     return float(chdtrc(degrees, upper) + chdtr(degrees, lower))
-
-
-def tilted_gaussian(
-    features: GaussianArm,
-    from_white: Callable[..., Statistics],
-    names: Names,
-    n: int,
-    count: int,
-    rng: Generator,
-    *,
-    gap: Float | None = None,
-) -> Tilted | None:
-    """Draw sample quantities from mean and covariance of tilted Gaussian `features`.
-
-    Parameters
-    ----------
-    features : GaussianArm
-    from_white : callable
-        Computes the quantities, as `GaussianArm.from_white` does.
-    names, n, count, rng
-        As `SyntheticArm.tilted` takes them.
-    gap : ndarray of shape (d,), optional
-        A direction, in units of the features, along which the mean is shifted as well.
-    """
-    if features.d > _MOST_TILTED_FEATURES:
-        return None
-    scattered = not set(names) <= _OF_MEANS
-    frame = _Frame(features.eigenvalues, n)
-    tilts = _tilts(features, frame, scattered=scattered, gap=gap)
-    blocks = []
-    for tilt, k in zip(tilts, tilting.part_sizes(len(tilts), count, rng), strict=True):
-        mean = rng.standard_normal((k, features.d)) / math.sqrt(n)
-        factor = draw_triangle(features.d, n, k, rng) if scattered else np.zeros((k, features.d, 0))
-        blocks.append(tilt.move(_White(frame, mean, factor), rng))
-    drawn = _White(
-        frame,
-        np.concatenate([block.mean for block in blocks]),
-        np.concatenate([block.factor for block in blocks]),
-    )
-    deviation = "mean_deviation" in names
-    wanted = [*names, "covariance"] if deviation else list(names)
-    statistics = from_white(wanted, n, drawn.mean, drawn.factor if scattered else None)
-    if deviation:  # at its largest possible value; see `SyntheticArm.tilted`
-        scatter = np.trace(statistics["covariance"], axis1=1, axis2=2)
-        statistics["mean_deviation"] = np.sqrt(scatter)
-    return Tilted(
-        statistics={name: statistics[name] for name in names if name in statistics},
-        log_weights=tilting.mixture_weights([tilt.log_ratio(drawn) for tilt in tilts]),
-    )
 
 
 def _tilts(

@@ -10,8 +10,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from genbounds.bounds import Facts, entropy_sum
-from genbounds.simulate.arms._arm import Names, Statistics, SyntheticArm
-from genbounds.simulate.arms._mixtures import check_weights
+from genbounds.simulate.arms._arm import Names, Statistics, SyntheticArm, check_weights
 from genbounds.simulate.arms._tilting import LEVELS, mixture_weights, part_sizes, strength
 from genbounds.validation import Float, InputError
 
@@ -83,10 +82,6 @@ class DirichletArm(SyntheticArm):
         logs = _log_gammas(self.concentrations[component], rng)
         rows = np.exp(logs - logs.max(axis=1, keepdims=True))
         return np.asarray(rows / rows.sum(axis=1, keepdims=True))
-
-    def statistics(self, names: Names, n: int, replications: int, rng: Generator) -> Statistics:
-        """Draw sample quantities from plain samples."""
-        return self.reduce(names, self.draw(replications * n, rng).reshape(replications, n, self.d))
 
     def reduce(self, names: Names, rows: Float) -> Statistics:
         """Compute sample quantities from posteriors of shape (replications, n, d)."""

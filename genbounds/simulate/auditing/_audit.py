@@ -6,7 +6,6 @@ is put together as evidence, and `_verdicts` makes a row of it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from fnmatch import fnmatchcase
@@ -18,10 +17,9 @@ from numpy.random import SeedSequence
 
 from genbounds._versions import versions
 from genbounds.bounds import Bound, catalog
-from genbounds.simulate._pieces import Piece, Progress, work
 from genbounds.simulate._store import AUDIT
-from genbounds.simulate._trials import chunk_sizes, exact_misses, rare_misses, run_chunk, stream
-from genbounds.simulate._workers import Workers
+from genbounds.simulate._trials import chunk_sizes, exact_misses, rare_misses, run_chunk
+from genbounds.simulate._workers import Piece, Progress, Workers, stream, work
 from genbounds.simulate.arms._arm import SyntheticArm
 from genbounds.simulate.auditing import _verdicts as verdicts
 from genbounds.simulate.auditing._checks import exact_checks
@@ -98,12 +96,13 @@ def audit(
         [piece for plan in plans for piece in plan],
         workers=workers,
         out=out,
+        progress=progress,
         name=AUDIT,
         configuration={"seed": seed, "replications": count},
-        progress=progress,
     )
+    remaining = iter(results)
     rows = tuple(
-        _row(bound, count, (results[piece.key] for piece in plan))
+        _row(bound, count, islice(remaining, len(plan)))
         for bound, plan in zip(bounds, plans, strict=True)
     )
     return AuditReport(rows=rows, seed=seed, replications=count, version=versions()["genbounds"])
@@ -125,8 +124,8 @@ def _piece(
     bound: Bound, parts: Sequence[object], label: str, function: Callable[..., Any], *more: object
 ) -> Piece:
     """One piece of the work on a statement: with other constants it is other work."""
-    key = json.dumps([bound.id, dict(bound.constants), *parts], ensure_ascii=False)
-    return Piece(key, f"{bound.id}: {label}", function, (bound, *more))
+    study = [bound.id, dict(bound.constants), *parts]
+    return Piece(study, f"{bound.id}: {label}", function, (bound, *more))
 
 
 def _pieces(bound: Bound, replications: int, seed: int) -> list[Piece]:

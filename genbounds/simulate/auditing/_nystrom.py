@@ -10,10 +10,9 @@ import numpy as np
 from numpy.random import Generator
 
 from genbounds.bounds import Bound, truncate
-from genbounds.simulate.arms._approximations import NystromArm
 from genbounds.simulate.arms._arm import SyntheticArm
 from genbounds.simulate.arms._bounded import CategoricalArm, SphereArm
-from genbounds.simulate.arms._kernels import CircleArm
+from genbounds.simulate.arms._kernels import CircleArm, NystromArm
 from genbounds.simulate.auditing._fits import averages, fit, fit_power
 from genbounds.simulate.auditing._results import Check
 from genbounds.validation import Float

@@ -15,12 +15,11 @@ import numpy as np
 
 from genbounds.bounds import Bound
 from genbounds.simulate._spectra import EMBEDDING_NORMS, embedding_spectrum
-from genbounds.simulate.arms._approximations import NystromArm, VendiArm
 from genbounds.simulate.arms._arm import SyntheticArm
 from genbounds.simulate.arms._bounded import CategoricalArm, SphereArm
 from genbounds.simulate.arms._frechet import FrechetArm
 from genbounds.simulate.arms._gaussian import GaussianArm
-from genbounds.simulate.arms._kernels import CircleArm
+from genbounds.simulate.arms._kernels import CircleArm, NystromArm, VendiArm
 from genbounds.simulate.arms._posteriors import DirichletArm
 from genbounds.simulate.arms._scalars import BernoulliArm, BetaArm, GammaArm, UniformArm
 from genbounds.validation import Float, InputError

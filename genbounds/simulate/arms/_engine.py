@@ -1,8 +1,10 @@
 """Fréchet distances of many Gaussian samples at once, from sufficient statistics.
 
-In the eigenbasis of Σ = diag(λ) the sample covariance is A Aᵀ with A = diag(√λ) T / √(n−1) and T
-Bartlett's triangle (`genbounds.simulate._wishart`). With Σ_r = Rᵀ R and B = R A, the roots sᵢ of
-the distance are the singular values of B, the roots of the eigenvalues of K = Bᵀ B = V diag(s²) Vᵀ.
+The mean of n standard normal rows has covariance I/n and, independent of it, their scatter about
+it is T Tᵀ with T Bartlett's lower triangle: Tᵢⱼ ~ N(0, 1) below the diagonal, Tⱼⱼ² ~ χ²(n−1−j) on
+it; a trapezoid of n − 1 columns where n − 1 < d. In the eigenbasis of Σ = diag(λ) the sample
+covariance is A Aᵀ with A = diag(√λ) T / √(n−1). With Σ_r = Rᵀ R and B = R A, the roots sᵢ of the
+distance are the singular values of B, the roots of the eigenvalues of K = Bᵀ B = V diag(s²) Vᵀ.
 All that the Gaussian second-order formulas of `genbounds.estimators` need besides is
 
     Tr Σ̂ = ‖A‖²,  Tr Σ̂² = ‖Aᵀ A‖²,  Σᵢ ‖Σ̂ pᵢ‖²/sᵢ = Σᵢ sᵢ ‖A vᵢ‖²,  gapᵀ Σ̂ gap = ‖Aᵀ gap‖²,
@@ -19,18 +21,80 @@ from typing import Any
 
 import numpy as np
 import scipy  # its submodules are loaded at their first use
+from numpy.random import Generator, SeedSequence
 
 from genbounds.estimators import (
     gaussian_bias_beyond_second_order,
     gaussian_influence_variance,
 )
-from genbounds.simulate._wishart import Array, White
+from genbounds.simulate.arms._covariance import CovarianceArm
 from genbounds.validation import Float, InputError, how_to_install
+
+# A NumPy array or a torch tensor.
+Array = Any
 
 _EPS = float(np.finfo(np.float64).eps)
 
 # Smaller triangles are multiplied as full matrices, all replications in one call.
 TRIANGULAR_SIZE = 512
+
+
+@dataclass(frozen=True, slots=True)
+class White:
+    """Standard normal draws behind `replications` samples of n rows in d dimensions.
+
+    Attributes
+    ----------
+    mean : array of shape (replications, d)
+        √n (μ̂ − μ), whitened.
+    triangle : array of shape (replications, d, min(d, n − 1))
+        T with T Tᵀ ~ Wishart(n − 1, I).
+    """
+
+    mean: Array
+    triangle: Array
+
+
+def draw_white(d: int, n: int, replications: int, rng: Generator) -> White:
+    """Draw on the host with NumPy; only the triangle's own entries cost random numbers."""
+    mean = rng.standard_normal((replications, d))
+    return White(mean, draw_triangle(d, n, replications, rng))
+
+
+def draw_triangle(d: int, n: int, replications: int, rng: Generator) -> Float:
+    """T of shape (replications, d, min(d, n − 1)) with T Tᵀ ~ Wishart(n − 1, I)."""
+    columns = min(d, n - 1)
+    triangle = np.zeros((replications, d, columns))
+    normals = rng.standard_normal((replications, columns * d - columns * (columns + 1) // 2))
+    used = 0
+    for row in range(1, d):  # slices are copied faster than indices are followed
+        width = min(row, columns)
+        triangle[:, row, :width] = normals[:, used : used + width]
+        used += width
+    diagonal = np.arange(columns)
+    chi_squares = rng.chisquare((n - 1.0) - diagonal, (replications, columns))
+    triangle[:, diagonal, diagonal] = np.sqrt(chi_squares)
+    return triangle
+
+
+def draw_white_on(device: str, d: int, n: int, replications: int, seeds: SeedSequence) -> White:
+    """Draw on a torch device; the few χ² variables, for which torch takes no seed, on the host."""
+    import torch
+
+    normal, chi_square = seeds.spawn(2)
+    generator = torch.Generator(device=device)
+    generator.manual_seed(int(normal.generate_state(1, np.uint64)[0] >> np.uint64(1)))
+    columns = min(d, n - 1)
+
+    def standard(*shape: int) -> Array:
+        return torch.randn(shape, generator=generator, device=device, dtype=torch.float64)
+
+    mean, triangle = standard(replications, d), standard(replications, d, columns).tril(-1)
+    degrees = (n - 1.0) - np.arange(columns)
+    chi_squares = np.random.default_rng(chi_square).chisquare(degrees, (replications, columns))
+    diagonal = torch.diagonal(triangle, dim1=1, dim2=2)
+    diagonal.copy_(torch.from_numpy(np.sqrt(chi_squares)))
+    return White(mean, triangle)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +125,8 @@ class FrechetEngine:
 
     Parameters
     ----------
-    eigenvalues : ndarray of shape (d,)
-        λ, of the features' covariance.
-    axes : ndarray of shape (d, d) or None
-        Its eigenvectors; None for the axes themselves.
+    features : CovarianceArm
+        Gaussian.
     gap : ndarray of shape (d,)
         μ − μ_r.
     reference_root : ndarray of shape (d, d)
@@ -77,14 +139,14 @@ class FrechetEngine:
 
     def __init__(
         self,
-        *,
-        eigenvalues: Float,
-        axes: Float | None,
+        features: CovarianceArm,
         gap: Float,
         reference_root: Float,
         reference_values: Float,
+        *,
         device: str | None = None,
     ) -> None:
+        eigenvalues, axes = features.eigenvalues, features.axes
         turned = reference_root if axes is None else reference_root @ axes
         diagonal = np.diagonal(turned)
         # Both covariances have the same eigenvectors: products with R are then scalings.
@@ -98,7 +160,7 @@ class FrechetEngine:
         self.device = device
         roots = np.sqrt(eigenvalues)
         factor = (diagonal * roots)[:, None] if self.commuting else turned * roots
-        parts = (roots, gap if axes is None else gap @ axes, factor)
+        parts = (roots, features.along_axes(gap), factor)
         if device is not None:
             import torch
 
