@@ -17,11 +17,11 @@ from unittest import mock
 import numpy as np
 
 from genbounds.bounds import Bound, _exact
-from genbounds.simulate._trials import as_rows, exact_misses, miss_limits
+from genbounds.simulate._trials import Scenario, as_rows, exact_misses, miss_limits
 from genbounds.simulate._workers import stream
 from genbounds.simulate.auditing._checks import exact_checks
 from genbounds.simulate.auditing._results import FALSE_ALARM
-from genbounds.simulate.auditing._scenarios import Scenario, scenarios_of
+from genbounds.simulate.auditing._scenarios import scenarios_of
 from genbounds.simulate.auditing._search import search
 
 #: Factors of the width, from far too wide to far too narrow.
@@ -118,7 +118,7 @@ class _Cell:
         scenario = self.scenario
         if not self.known:
             return ""
-        found = exact_misses(variant, scenario.arm, scenario.n, scenario.deltas)
+        found = exact_misses(variant, scenario)
         self.known = None not in found
         for delta, miss in zip(scenario.deltas, found, strict=True):
             if miss is not None and miss[1] > variant.claimed(delta) * (1.0 + 1e-7):

@@ -167,10 +167,11 @@ def coverage(
     confidence = check_open_unit("confidence", confidence)
     workers = Workers(jobs=jobs, backend=backend, scheduler=scheduler, threads=threads)
     _check_study(bound, arm, n, delta)
-    label, study = f"{bound.id}: {arm.name}, n={n}", [bound.id, dict(bound.constants), arm.name, n]
+    scenario = trials.Scenario(arm, n, (delta,))
+    study, label = [bound.id, dict(bound.constants), arm.name, n], f"{bound.id}: {scenario.label}"
     pieces = []
-    for index, size in enumerate(trials.chunk_sizes(bound, arm, n, replications)):
-        chunk = (bound, arm, n, (delta,), size, stream(seed, bound.id, arm.name, n, index))
+    for index, size in enumerate(scenario.chunk_sizes(bound, replications)):
+        chunk = (bound, scenario, size, stream(seed, bound.id, arm.name, n, index))
         pieces.append(Piece([*study, delta, seed, index, size], label, trials.run_chunk, chunk))
     results = work(pieces, workers=workers, out=out, progress=progress)
     pooled = trials.pool(results, 0)
@@ -181,7 +182,7 @@ def coverage(
         confidence,
         delta=delta,
         claimed=bound.claimed(delta),
-        exact=trials.exact_misses(bound, arm, n, (delta,))[0],
+        exact=trials.exact_misses(bound, scenario)[0],
         width=pooled.width,
         tightness=pooled.tightness,
         **labels,

@@ -31,31 +31,39 @@ RARE = 1e-4
 TAIL_ACCURACY = 1e-7
 
 
-def chunk_sizes(bound: Bound, arm: SyntheticArm, n: int, replications: int) -> tuple[int, ...]:
-    """Cut `replications` into chunks that fit in memory, whatever the number of workers."""
-    most = _CHUNK_SIZE // max(arm.size(bound.needs, n), 1)
-    return chunks(replications, min(max(most, 1), _LARGEST_CHUNK))
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One distribution at one sample size, with the failure probabilities that are tried."""
+
+    arm: SyntheticArm
+    n: int
+    deltas: tuple[float, ...]
+
+    @property
+    def label(self) -> str:
+        """Names the scenario in stores and reports."""
+        return f"{self.arm.name}, n={self.n}"
+
+    def chunk_sizes(self, bound: Bound, replications: int) -> tuple[int, ...]:
+        """Cut `replications` into chunks that fit in memory, whatever the number of workers."""
+        most = _CHUNK_SIZE // max(self.arm.size(bound.needs, self.n), 1)
+        return chunks(replications, min(max(most, 1), _LARGEST_CHUNK))
 
 
 def run_chunk(
-    bound: Bound,
-    arm: SyntheticArm,
-    n: int,
-    deltas: Sequence[float],
-    replications: int,
-    seeds: SeedSequence,
+    bound: Bound, scenario: Scenario, replications: int, seeds: SeedSequence
 ) -> dict[str, Any]:
     """Draw `replications` samples and count how often the bound misses.
 
     Returns
     -------
     dict
-        ``replications``, and lists with an entry for each of `deltas`: ``misses``; ``width``, the
+        ``replications``, and in ``found`` for each failure probability: ``misses``; ``width``, the
         median; ``quantile`` of the error at one minus the claimed miss probability, NaN with fewer
         than ten replications beyond it; ``trivial``, the number of replications whose width is no
         less than what the error can be at most.
     """
-    rng = np.random.default_rng(seeds)
+    arm, n, rng = scenario.arm, scenario.n, np.random.default_rng(seeds)
     quantities = dict(arm.facts) | arm.statistics(bound.needs, n, replications, rng) | {"n": n}
     error = as_rows(bound.error(**quantities), replications)
     if np.isnan(error).any():
@@ -65,23 +73,21 @@ def run_chunk(
         )
     most = as_rows(bound.most(**quantities), replications)
     largest = error.max(axis=1)
-    misses, widths, quantiles, trivial = [], [], [], []
-    for delta in deltas:
+    found = []
+    for delta in scenario.deltas:
         width = as_rows(bound.width(**quantities, delta=delta), replications)
         hits = (error <= width).all(axis=1)  # not error > width: NaN on either side is a miss
-        misses.append(int(replications - np.count_nonzero(hits)))
-        widths.append(float(np.median(width.max(axis=1))))
         claimed = bound.claimed(delta)
         enough = replications * claimed >= _BEYOND
-        quantiles.append(float(np.quantile(largest, 1.0 - claimed)) if enough else math.nan)
-        trivial.append(int(np.count_nonzero((width >= most).all(axis=1))))
-    return {
-        "replications": replications,
-        "misses": misses,
-        "width": widths,
-        "quantile": quantiles,
-        "trivial": trivial,
-    }
+        found.append(
+            {
+                "misses": int(replications - np.count_nonzero(hits)),
+                "width": float(np.median(width.max(axis=1))),
+                "quantile": float(np.quantile(largest, 1.0 - claimed)) if enough else math.nan,
+                "trivial": int(np.count_nonzero((width >= most).all(axis=1))),
+            }
+        )
+    return {"replications": replications, "found": found}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,16 +105,18 @@ def pool(chunks: Sequence[Mapping[str, Any]], index: int) -> Pooled:
     """Put chunks of `run_chunk` together: sums, and averages by their numbers of replications."""
     weights = [chunk["replications"] for chunk in chunks]
 
+    found = [chunk["found"][index] for chunk in chunks]
+
     def average(key: str) -> float:
-        return float(np.average([chunk[key][index] for chunk in chunks], weights=weights))
+        return float(np.average([each[key] for each in found], weights=weights))
 
     width = average("width")
     return Pooled(
         replications=sum(weights),
-        misses=sum(chunk["misses"][index] for chunk in chunks),
+        misses=sum(each["misses"] for each in found),
         width=width,
         tightness=tightness(width, average("quantile")),
-        trivial=sum(chunk["trivial"][index] for chunk in chunks) == sum(weights),
+        trivial=sum(each["trivial"] for each in found) == sum(weights),
     )
 
 
@@ -116,14 +124,13 @@ def pool(chunks: Sequence[Mapping[str, Any]], index: int) -> Pooled:
 Exact = tuple[float, float, float]
 
 
-def exact_misses(
-    bound: Bound, arm: SyntheticArm, n: int, deltas: Sequence[float]
-) -> list[Exact | None]:
-    """Probability of a miss from the exact distribution of the error, for each of `deltas`.
+def exact_misses(bound: Bound, scenario: Scenario) -> list[Exact | None]:
+    """Probability of a miss from the exact distribution of the error, for each delta.
 
     Either the arm knows that distribution and the width is no function of the sample, or the arm
     can list the outcomes; None where neither is so.
     """
+    arm, n, deltas = scenario.arm, scenario.n, scenario.deltas
     facts: dict[str, Any] = dict(arm.facts) | {"n": n}
     name = bound.quantity.name
     known = not borrows_name(bound.quantity)
@@ -155,20 +162,14 @@ MissEstimate = tuple[float, float]
 
 
 def rare_misses(
-    bound: Bound,
-    arm: SyntheticArm,
-    n: int,
-    deltas: Sequence[float],
-    count: int,
-    seeds: SeedSequence,
-    alpha: float,
+    bound: Bound, scenario: Scenario, count: int, seeds: SeedSequence, alpha: float
 ) -> list[MissEstimate | None]:
-    """Estimate the probability of a miss at each of `deltas` below `RARE` by importance sampling.
+    """Estimate the probability of a miss at each delta below `RARE` by importance sampling.
 
     Parameters
     ----------
-    bound, arm, n, deltas
-        As `run_chunk` takes them.
+    bound : Bound
+    scenario : Scenario
     count : int
         Tilted samples.
     seeds : numpy.random.SeedSequence
@@ -180,10 +181,11 @@ def rare_misses(
     list
         None where the failure probability is larger, or no tilt of the distribution is known.
     """
+    arm, n, deltas = scenario.arm, scenario.n, scenario.deltas
     estimates: list[MissEstimate | None] = [None] * len(deltas)
     logs: dict[int, list[Float]] = {i: [] for i, delta in enumerate(deltas) if delta < RARE}
     rng = np.random.default_rng(seeds)
-    for size in chunk_sizes(bound, arm, n, count) if logs else ():
+    for size in scenario.chunk_sizes(bound, count) if logs else ():
         drawn = arm.tilted(bound.needs, n, size, rng)
         if drawn is None:
             return estimates

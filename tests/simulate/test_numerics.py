@@ -13,7 +13,7 @@ from scipy import integrate, special, stats
 
 from genbounds.bounds import catalog, weighted_chi_square_quantile
 from genbounds.simulate import GaussianArm
-from genbounds.simulate._trials import exact_misses, lower_limit, rare_misses, run_chunk
+from genbounds.simulate._trials import Scenario, exact_misses, lower_limit, rare_misses, run_chunk
 from genbounds.simulate._workers import stream
 from genbounds.simulate.arms._tilting import log_direction_mean, log_sphere_mean
 from genbounds.simulate.auditing._fits import fit_power
@@ -193,7 +193,7 @@ def test_limit_of_a_rare_tail(n, p):
 def test_misses_of_a_statement_are_those_of_its_exact_tail():
     """Null: unbiased (five standard errors or so: a factor of 1.7). Sees an edge off by a tenth."""
     bound = BOUNDS["o24.covariance-dimension"]
-    study = (bound, GaussianArm(0.0, 1.0), 2, DELTAS)
+    study = (bound, Scenario(GaussianArm(0.0, 1.0), 2, DELTAS))
     exact = [miss[0] for miss in exact_misses(*study)]
     found = rare_misses(*study, 8000, np.random.SeedSequence(1), 1e-9)
     assert [estimate is None for estimate in found] == [delta > 1e-4 for delta in DELTAS]
@@ -284,11 +284,15 @@ def test_every_statement_and_every_arm_runs(setting):
     for turn in range(max(len(bounds), *map(len, lists))):
         bound, scenarios = bounds[turn % len(bounds)], lists[turn % len(bounds)]
         scenario = scenarios[turn % len(scenarios)]
-        arm, n, deltas = scenario.arm, scenario.n, (scenario.deltas[0], scenario.deltas[-1])
-        chunk = run_chunk(bound, arm, n, deltas, 2, np.random.SeedSequence(turn))
-        assert len(chunk["width"]) == len(deltas)
-        assert not np.isnan(chunk["width"]).any()
-        drawn = arm.tilted(bound.needs, n, 3, np.random.default_rng(0)) if turn < 12 else None
+        chunk = run_chunk(bound, scenario, 2, np.random.SeedSequence(turn))
+        widths = [found["width"] for found in chunk["found"]]
+        assert len(widths) == len(scenario.deltas)
+        assert not np.isnan(widths).any()
+        drawn = (
+            scenario.arm.tilted(bound.needs, scenario.n, 3, np.random.default_rng(0))
+            if turn < 12
+            else None
+        )
         if drawn is not None:
             assert np.isfinite(drawn.log_weights).all()
             assert set(drawn.statistics) <= set(bound.needs)

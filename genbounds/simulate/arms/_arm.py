@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.linalg import eigvalsh
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
@@ -101,7 +100,32 @@ class SyntheticArm(ABC):
 
     def reduce(self, names: Names, rows: Float) -> Statistics:
         """Compute the quantities `names` from raw samples `rows`, (replications, n, d)."""
-        return reduce_rows(names, rows, self.facts)
+        facts, n = self.facts, rows.shape[1]
+        mean = rows.mean(axis=1)
+        centred = rows - mean[:, None, :]
+
+        def scatter(x: Float) -> Float:
+            return np.asarray(np.swapaxes(x, 1, 2) @ x / n)
+
+        def spectrum() -> Float:
+            values = np.linalg.eigvalsh(scatter(rows) / facts["radius"] ** 2)
+            return np.asarray(np.maximum(values[:, ::-1], 0.0))
+
+        table: dict[str, Callable[[], Any]] = {
+            "sample_mean": lambda: mean[:, 0],
+            "sample_variance": lambda: np.square(centred[..., 0]).sum(axis=1) / (n - 1),
+            "mean_square": lambda: np.square(rows[..., 0]).mean(axis=1),
+            "mean_squared_norm": lambda: np.square(rows).sum(axis=2).mean(axis=1),
+            "mean_vector": lambda: mean,
+            "rows": lambda: rows[..., 0],
+            "running_mean": lambda: rows[..., 0].cumsum(axis=1) / np.arange(1.0, n + 1.0),
+            "mean_error_norm": lambda: np.linalg.norm(mean - facts["mean"], axis=1),
+            "mean_deviation": lambda: np.linalg.norm(centred, axis=2).mean(axis=1),
+            "covariance": lambda: scatter(centred),
+            "raw_covariance": lambda: scatter(rows),
+            "sample_spectrum": spectrum,
+        }
+        return {name: np.asarray(table[name]()) for name in names if name in table}
 
     def size(self, names: Names, n: int) -> int:
         """Numbers held in memory for each replication of the quantities `names` at size `n`."""
@@ -172,31 +196,3 @@ def check_weights(weights: ArrayLike | None, count: int) -> Float:
     return check_shares(
         "weights", np.full(count, 1.0 / count) if weights is None else weights, count
     )
-
-
-def reduce_rows(names: Names, rows: Float, facts: Mapping[str, Any]) -> Statistics:
-    """Compute sample quantities from raw samples of shape (replications, n, d)."""
-    n = rows.shape[1]
-    mean = rows.mean(axis=1)
-    centred = rows - mean[:, None, :]
-
-    def scatter(x: Float) -> Float:
-        return np.asarray(np.swapaxes(x, 1, 2) @ x / n)
-
-    table: dict[str, Callable[[], Any]] = {
-        "sample_mean": lambda: mean[:, 0],
-        "sample_variance": lambda: np.square(centred[..., 0]).sum(axis=1) / (n - 1),
-        "mean_square": lambda: np.square(rows[..., 0]).mean(axis=1),
-        "mean_squared_norm": lambda: np.square(rows).sum(axis=2).mean(axis=1),
-        "mean_vector": lambda: mean,
-        "rows": lambda: rows[..., 0],
-        "running_mean": lambda: rows[..., 0].cumsum(axis=1) / np.arange(1.0, n + 1.0),
-        "mean_error_norm": lambda: np.linalg.norm(mean - facts["mean"], axis=1),
-        "mean_deviation": lambda: np.linalg.norm(centred, axis=2).mean(axis=1),
-        "covariance": lambda: scatter(centred),
-        "raw_covariance": lambda: scatter(rows),
-        "sample_spectrum": lambda: eigvalsh(scatter(rows) / facts["radius"] ** 2)[:, ::-1].clip(
-            min=0.0
-        ),
-    }
-    return {name: np.asarray(table[name]()) for name in names if name in table}

@@ -18,9 +18,8 @@ from numpy.random import SeedSequence
 from genbounds._versions import versions
 from genbounds.bounds import Bound, catalog
 from genbounds.simulate._store import AUDIT
-from genbounds.simulate._trials import chunk_sizes, exact_misses, rare_misses, run_chunk
+from genbounds.simulate._trials import Scenario, exact_misses, rare_misses, run_chunk
 from genbounds.simulate._workers import Piece, Progress, Workers, stream, work
-from genbounds.simulate.arms._arm import SyntheticArm
 from genbounds.simulate.auditing import _verdicts as verdicts
 from genbounds.simulate.auditing._checks import exact_checks
 from genbounds.simulate.auditing._results import FALSE_ALARM, AuditReport, AuditRow, Check
@@ -152,22 +151,19 @@ def _trials(bound: Bound, replications: int, seed: int) -> list[Piece]:
     tilts = max(replications // _TILTED_SHARE, _LEAST_TILTED)
     pieces = []
     for scenario in scenarios:
-        study, name = (scenario.arm, scenario.n, scenario.deltas), scenario.label
-        rare = (*study, tilts, stream(seed, bound.id, name, "rare"), alpha)
+        name = scenario.label
+        rare = (scenario, tilts, stream(seed, bound.id, name, "rare"), alpha)
         pieces.append(_piece(bound, [name, "exact"], name, _exact_or_rare, *rare))
-        for index, size in enumerate(chunk_sizes(bound, *study[:2], replications)):
-            chunk = (*study, size, stream(seed, bound.id, name, index))
-            pieces.append(_piece(bound, [name, index], name, run_chunk, *chunk))
+        for index, size in enumerate(scenario.chunk_sizes(bound, replications)):
+            seeds = stream(seed, bound.id, name, index)
+            pieces.append(_piece(bound, [name, index], name, run_chunk, scenario, size, seeds))
     return pieces
 
 
-def _exact_or_rare(
-    bound: Bound, arm: SyntheticArm, n: int, deltas: Sequence[float], *tilting: Any
-) -> dict[str, Any]:
+def _exact_or_rare(bound: Bound, scenario: Scenario, *tilting: Any) -> dict[str, Any]:
     """Exact miss probabilities, and where there are none those of rare misses by tilted samples."""
-    miss = exact_misses(bound, arm, n, deltas)
-    rare = rare_misses(bound, arm, n, deltas, *tilting) if None in miss else None
-    return {"miss": miss, "rare": rare}
+    miss = exact_misses(bound, scenario)
+    return {"miss": miss, "rare": rare_misses(bound, scenario, *tilting) if None in miss else None}
 
 
 def _checks(
@@ -191,7 +187,7 @@ def _row(bound: Bound, replications: int, results: Iterator[dict[str, Any]]) -> 
     measured = []
     for scenario in scenarios_of(bound):
         exact = next(results)
-        count = len(chunk_sizes(bound, scenario.arm, scenario.n, replications))
+        count = len(scenario.chunk_sizes(bound, replications))
         chunks = list(islice(results, count))
         measured.append(verdicts.Measured(scenario, exact["miss"], exact["rare"], chunks))
     return verdicts.of_trials(bound, checks, measured)

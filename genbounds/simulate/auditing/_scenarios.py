@@ -6,7 +6,6 @@ A pool lists, for the setting of a statement, distributions and sample sizes tha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from types import MappingProxyType
@@ -15,6 +14,7 @@ import numpy as np
 
 from genbounds.bounds import Bound
 from genbounds.simulate._spectra import EMBEDDING_NORMS, embedding_spectrum
+from genbounds.simulate._trials import Scenario
 from genbounds.simulate.arms._arm import SyntheticArm
 from genbounds.simulate.arms._bounded import CategoricalArm, SphereArm
 from genbounds.simulate.arms._frechet import FrechetArm
@@ -26,20 +26,6 @@ from genbounds.validation import Float, InputError
 
 # Beyond 1e-3 only exact tails and gross failures can tell; a UCB run asks for about 1e-8.
 DELTAS = (0.2, 0.05, 0.01, 1e-3, 1e-6, 1e-8, 1e-12, 1e-20)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
-    """One distribution at one sample size, with the failure probabilities within assumptions."""
-
-    arm: SyntheticArm
-    n: int
-    deltas: tuple[float, ...] = DELTAS
-
-    @property
-    def label(self) -> str:
-        """Names the scenario in stores and reports."""
-        return f"{self.arm.name}, n={self.n}"
 
 
 def scenarios_of(bound: Bound) -> tuple[Scenario, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -16,12 +16,12 @@ from genbounds.simulate._trials import (
     Exact,
     MissEstimate,
     Pooled,
+    Scenario,
     exact_misses,
     miss_limits,
     pool,
 )
 from genbounds.simulate.auditing._results import FALSE_ALARM, AuditRow, CellResult, Check
-from genbounds.simulate.auditing._scenarios import Scenario
 from genbounds.simulate.auditing._search import SearchResult
 
 
@@ -165,7 +165,7 @@ def _exact_edges(bound: Bound, measured: Sequence[Measured]) -> dict[str, float]
         first = beyond.index(True)
         low, high = deltas[first], deltas[max(first - 1, 0)]
         while low < (middle := float(f"{math.sqrt(low * high):.3g}")) < high:
-            (miss,) = exact_misses(bound, scenario.arm, scenario.n, (middle,))
+            (miss,) = exact_misses(bound, replace(scenario, deltas=(middle,)))
             low, high = (middle, high) if _exceeds(bound, middle, miss) else (low, middle)
         edges[scenario.arm.name] = max(low, edges.get(scenario.arm.name, 0.0))
     return edges
