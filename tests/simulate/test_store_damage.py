@@ -63,7 +63,7 @@ def test_every_bit_of_a_row(study, tmp_path, caplog):
 
 
 STATEMENTS = {
-    "counts": "UPDATE work SET value = replace(value, '\"misses\": [', '\"misses\": [9')",
+    "counts": "UPDATE work SET value = replace(value, '\"misses\": ', '\"misses\": 9')",
     "another row's": "UPDATE work SET value = '{}', checksum = checksum",
     "a number": "UPDATE work SET value = 7",
     "nothing": "UPDATE work SET value = NULL, checksum = NULL",

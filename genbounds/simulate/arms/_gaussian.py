@@ -161,7 +161,8 @@ class GaussianArm(CovarianceArm):
     ) -> Tilted | None:
         """Tilt mean and covariance; the first rows where their order counts and d = 1.
 
-        The mean is shifted also along `gap`, shape (d,), a direction in units of the features.
+        `names`, `n`, `count` and `rng` are as `SyntheticArm.tilted` takes them; the mean is shifted
+        also along `gap`, shape (d,), a direction in units of the features.
         """
         if set(names) & _OF_ORDER:
             return super().tilted(names, n, count, rng)
