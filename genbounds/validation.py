@@ -72,6 +72,13 @@ def check_not_negative(name: str, value: object) -> float:
     return float(value)
 
 
+def check_positive(name: str, value: float) -> float:
+    """Return `value` as a float if it is positive and finite."""
+    if not 0.0 < value < math.inf:
+        raise InputError(f"must be positive and finite; got {value!r}.", argument=name)
+    return float(value)
+
+
 def check_count(name: str, value: object, *, minimum: int = 1) -> int:
     """Return `value` as an int if it is a whole number of at least `minimum`."""
     if isinstance(value, bool) or not (isinstance(value, Integral) and int(value) >= minimum):

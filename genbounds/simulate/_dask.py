@@ -28,7 +28,6 @@ _LEAST_QUEUED = 64
 def run_on_dask(
     function: Callable[..., Result],
     tasks: Sequence[tuple[Any, ...]],
-    *,
     jobs: int,
     scheduler: str | None,
     threads: int,
@@ -55,36 +54,30 @@ def run_on_dask(
         connection is lost.
     """
     with _client(jobs, scheduler) as client, _losses_explained():
+        from distributed import as_completed
+
         _check_workers(client)
-        yield from _results(client, function, tasks, threads)
+        waiting, indices, here = enumerate(tasks), dict[Any, int](), versions()
+        finished = as_completed(loop=client.loop)
 
+        def submit(count: int) -> None:
+            for index, task in islice(waiting, count):
+                given = (function, task, threads, here)
+                future = client.submit(_guarded, *given, pure=False, retries=0)
+                indices[future] = index
+                finished.add(future)
 
-def _results(
-    client: Any, function: Callable[..., Result], tasks: Sequence[tuple[Any, ...]], threads: int
-) -> Generator[tuple[int, Result], None, None]:
-    from distributed import as_completed
-
-    waiting, indices, here = enumerate(tasks), dict[Any, int](), versions()
-    finished = as_completed(loop=client.loop)
-
-    def submit(count: int) -> None:
-        for index, task in islice(waiting, count):
-            future = client.submit(_guarded, function, task, threads, here, pure=False, retries=0)
-            indices[future] = index
-            finished.add(future)
-
-    submit(max(_LEAST_QUEUED, _QUEUED_PER_THREAD * sum(client.nthreads().values())))
-    for future in finished:
-        yield indices.pop(future), future.result()
-        future.release()
-        submit(1)
+        submit(max(_LEAST_QUEUED, _QUEUED_PER_THREAD * sum(client.nthreads().values())))
+        for future in finished:
+            yield indices.pop(future), future.result()
+            future.release()
+            submit(1)
 
 
 @contextmanager
 def _client(jobs: int, scheduler: str | None) -> Iterator[Any]:
     try:
-        import dask
-        from distributed import Client, LocalCluster
+        from distributed import Client
     except ImportError:
         raise InputError(
             f"backend 'dask' needs the package distributed: {how_to_install('dask')}."
@@ -93,26 +86,10 @@ def _client(jobs: int, scheduler: str | None) -> Iterator[Any]:
         security = None
         if scheduler is None:
             security = _temporary_credentials()
-            # Nannies leave these in the environment of this process.
-            left = dask.config.get("distributed.nanny.pre-spawn-environ", {})
-            left = (*left, "PYTHONHASHSEED", "__DASK_PARENT_PID")
-            stack.enter_context(searching_installed_packages_only(*left))
-            stack.enter_context(_without_pages())
-            cluster = LocalCluster(
-                n_workers=jobs,
-                threads_per_worker=1,
-                processes=True,
-                host="127.0.0.1",
-                # Whoever may talk to a scheduler may run code: other users of this machine too.
-                security=security,
-                dashboard_address="127.0.0.1:0",
-                silence_logs=logging.CRITICAL,  # a worker that dies is replaced
-            )
-            address = stack.enter_context(cluster).scheduler_address
+            scheduler = stack.enter_context(_local_cluster(jobs, security)).scheduler_address
         else:
             _check_reachable(scheduler)
-            address = scheduler
-        client = stack.enter_context(Client(address, security=security, set_as_default=False))
+        client = stack.enter_context(Client(scheduler, security=security, set_as_default=False))
         try:
             client.wait_for_workers(1, timeout=LONGEST_WAIT)
         except TimeoutError:
@@ -121,6 +98,34 @@ def _client(jobs: int, scheduler: str | None) -> Iterator[Any]:
                 "in what the workers print, then run the same command again."
             ) from None
         yield client
+
+
+@contextmanager
+def _local_cluster(jobs: int, security: Any) -> Iterator[Any]:
+    import dask
+    from distributed import LocalCluster
+
+    # Nannies leave these in the environment of this process.
+    left = dask.config.get("distributed.nanny.pre-spawn-environ", {})
+    # No web pages of scheduler and workers: these would not be encrypted.
+    pages: dict[str, list[str]] = {
+        f"distributed.{role}.http.routes": [] for role in ("scheduler", "worker", "nanny")
+    }
+    with (
+        searching_installed_packages_only(*left, "PYTHONHASHSEED", "__DASK_PARENT_PID"),
+        dask.config.set(pages),
+        LocalCluster(
+            n_workers=jobs,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            # Whoever may talk to a scheduler may run code: other users of this machine too.
+            security=security,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,  # a worker that dies is replaced
+        ) as cluster,
+    ):
+        yield cluster
 
 
 def _temporary_credentials() -> Any:
@@ -133,18 +138,6 @@ def _temporary_credentials() -> Any:
         raise InputError(
             f"backend 'dask' needs the package cryptography: {how_to_install('dask')}."
         ) from None
-
-
-@contextmanager
-def _without_pages() -> Iterator[None]:
-    """Have scheduler and workers serve no web pages: these would not be encrypted."""
-    import dask
-
-    pages: dict[str, list[str]] = {
-        f"distributed.{role}.http.routes": [] for role in ("scheduler", "worker", "nanny")
-    }
-    with dask.config.set(pages):
-        yield
 
 
 def _check_reachable(scheduler: str) -> None:

@@ -22,13 +22,7 @@ from genbounds.simulate.arms._engine import (
 )
 from genbounds.simulate.arms._frechet import FrechetArm
 from genbounds.simulate.arms._gaussian import GaussianArm
-from genbounds.validation import (
-    Float,
-    InputError,
-    check_choice,
-    check_count,
-    check_open_unit,
-)
+from genbounds.validation import Float, InputError, check_choice, check_count, check_open_unit
 
 # Numbers of one array of a batch, which is a piece of work, and of the slice of it that is worked
 # on at once: on a CPU 2 MiB, so that what one step leaves is in the cache for the next.
@@ -237,7 +231,4 @@ def _scored(engine: FrechetEngine, white: White, n: int, debias: bool) -> dict[s
     if not debias:
         values = engine.plugin(parts).tolist()
         return {"values": values, "stderr": [math.nan] * len(values)}
-    return {
-        "values": engine.debiased(parts, n).tolist(),
-        "stderr": (parts.variance**0.5).tolist(),
-    }
+    return {"values": engine.debiased(parts, n).tolist(), "stderr": (parts.variance**0.5).tolist()}

@@ -7,7 +7,14 @@ from types import MappingProxyType
 
 import numpy as np
 
-from genbounds.validation import Float, InputError, check_choice, check_count, check_not_negative
+from genbounds.validation import (
+    Float,
+    InputError,
+    check_choice,
+    check_count,
+    check_not_negative,
+    check_positive,
+)
 
 # Tr Σ, √Tr Σ², ‖Σ‖ as printed for 5,000 real images (M25 Tables 1-3); ends of the printed ranges
 # that go together, so that the effective ranks span the printed ones.
@@ -84,8 +91,7 @@ def _power_law(count: int, total: float, squares: float) -> Float | None:
 def power_law_spectrum(d: int, *, exponent: float, trace: float) -> Float:
     """Eigenvalues ∝ j^(−`exponent`), j = 1 … `d`, summing to `trace`; `exponent` at least 0."""
     check_not_negative("exponent", exponent)
-    if not 0.0 < trace < np.inf:
-        raise InputError(f"`trace` must be positive and finite; got {trace!r}.")
+    check_positive("trace", trace)
     shape = np.arange(1.0, check_count("d", d) + 1.0) ** -exponent
     return np.asarray(shape * (trace / shape.sum()))
 

@@ -83,13 +83,7 @@ class Workers:
         if self.backend == "dask":
             from genbounds.simulate._dask import run_on_dask
 
-            yield from run_on_dask(
-                function,
-                tasks,
-                jobs=self.jobs,
-                scheduler=self.scheduler,
-                threads=self.threads,
-            )
+            yield from run_on_dask(function, tasks, self.jobs, self.scheduler, self.threads)
         elif self.jobs == 1 or len(tasks) < 2:
             with blas_threads(self.threads):
                 for index, task in enumerate(tasks):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -172,13 +171,6 @@ class SyntheticArm(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name})"
-
-
-def check_positive(name: str, value: float) -> float:
-    """Return a parameter that must be positive and finite."""
-    if not 0.0 < value < math.inf:
-        raise InputError(f"`{name}` must be positive and finite; got {value!r}.")
-    return float(value)
 
 
 def check_shares(name: str, values: ArrayLike, count: int | None = None) -> Float:

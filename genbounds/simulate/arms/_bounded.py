@@ -11,15 +11,9 @@ from numpy.typing import ArrayLike
 
 from genbounds.bounds import Facts
 from genbounds.simulate.arms import _tilting as tilting
-from genbounds.simulate.arms._arm import (
-    Names,
-    Statistics,
-    SyntheticArm,
-    check_positive,
-    check_shares,
-)
+from genbounds.simulate.arms._arm import Names, Statistics, SyntheticArm, check_shares
 from genbounds.simulate.arms._tilting import Tilted
-from genbounds.validation import Float, check_count
+from genbounds.validation import Float, check_count, check_positive
 
 
 class SphereArm(SyntheticArm):

@@ -11,8 +11,8 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from genbounds.bounds import Facts
-from genbounds.simulate.arms._arm import SyntheticArm, check_positive, check_weights
-from genbounds.validation import Float, InputError, as_floats
+from genbounds.simulate.arms._arm import SyntheticArm, check_weights
+from genbounds.validation import Float, InputError, as_floats, check_positive
 
 _SYMMETRY_RTOL = 1e-6  # of the largest entry, as in `Moments`
 _DEFINITE_RTOL = 1e-10  # of the largest eigenvalue: what rounding may take from the smallest

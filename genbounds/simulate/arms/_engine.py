@@ -23,10 +23,7 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.random import Generator, SeedSequence
 
-from genbounds.estimators import (
-    gaussian_bias_beyond_second_order,
-    gaussian_influence_variance,
-)
+from genbounds.estimators import gaussian_bias_beyond_second_order, gaussian_influence_variance
 from genbounds.simulate.arms._covariance import CovarianceArm
 from genbounds.validation import Float, InputError, how_to_install
 

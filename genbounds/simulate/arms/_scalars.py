@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from genbounds.bounds import Facts
 from genbounds.simulate.arms import _tilting as tilting
-from genbounds.simulate.arms._arm import Names, Outcomes, Statistics, SyntheticArm, check_positive
-from genbounds.validation import Float, InputError, check_open_unit
+from genbounds.simulate.arms._arm import Names, Outcomes, Statistics, SyntheticArm
+from genbounds.validation import Float, InputError, check_open_unit, check_positive
 
 
 class ScalarArm(SyntheticArm):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
@@ -26,13 +27,12 @@ def exact_checks(bound: Bound) -> tuple[Check, ...]:
     """Run every check that applies to a statement; what applies depends on its constants too."""
     from genbounds.simulate.auditing._proofs import proof_steps  # needs SymPy
 
-    return (
-        *_units(bound),
-        *_growth(bound),
-        *_large_samples(bound),
-        *_embeddings(bound),
-        *proof_steps(bound),
-    )
+    checks = [*_embeddings(bound), *proof_steps(bound)]
+    error = _scales(bound)
+    if error is not None:
+        scaling = (_units(bound, error), _growth(bound, error), _large_samples(bound, error))
+        checks[:0] = chain.from_iterable(scaling)
+    return tuple(checks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +112,9 @@ def _scales(bound: Bound) -> _Rates | None:
     return _ERRORS.get(bound.quantity.name)
 
 
-def _units(bound: Bound) -> Iterator[Check]:
+def _units(bound: Bound, error: _Rates) -> Iterator[Check]:
     """Compare how width and error scale with the features."""
-    error = _scales(bound)
-    if error is None or error.unit == 0:
+    if error.unit == 0:
         return
     power = error.unit
     unit = float(bound.width(**_generic(1.0), n=50.0, delta=0.05))
@@ -157,10 +156,10 @@ _NORMAL = {"d": 1, "mean": 0.0, "variance": 1.0, "families": {"gaussian"}}
 _NO_FAMILY = _NORMAL | {"families": set()}
 
 
-def _growth(bound: Bound) -> Iterator[Check]:
+def _growth(bound: Bound, error: _Rates) -> Iterator[Check]:
     """Compare the width with the error's quantile as δ → 0 at fixed n."""
-    error, generic = _scales(bound), _generic(1.0)
-    if error is None or bound.form != "oracle":
+    generic = _generic(1.0)
+    if bound.form != "oracle":
         return
     gaussian_only = _asks(bound, (_NORMAL, 100, 0.5), (_NO_FAMILY, 100, 0.5))
     if not gaussian_only or _asks(bound, (generic, 100, 0.5), (generic, 100, 1e-300)):
@@ -169,17 +168,14 @@ def _growth(bound: Bound) -> Iterator[Check]:
         return  # grows with the error itself
     if bound.constants.keys() & {"share", "sides"}:
         return  # the quantile itself, in double precision only
-    logs = (1e3, 1e4)
-    widths = []
-    for log in logs:
-        values: dict[str, Any] = generic | {"n": 3.0}
+    at: dict[float, dict[str, Any]] = {}
+    for log in (1e3, 1e4):
         # Quantities of the sample grow too: at most like a normal variable.
-        for name in ("mean_error_norm", "sample_mean_gap", "mean_deviation"):
-            values[name] *= math.sqrt(log)
+        sample = ("mean_error_norm", "sample_mean_gap", "mean_deviation")
+        grown = {name: generic[name] * math.sqrt(log) for name in sample}
         # Longer than doubles: δ down to e^(-1e4).
-        values["delta"] = np.exp(-np.longdouble(log))
-        widths.append(float(bound.width(**values)))
-    slope = _slope(logs, widths)
+        at[log] = generic | grown | {"n": 3.0, "delta": np.exp(-np.longdouble(log))}
+    slope = _slope(bound, at)
     yield Check(
         kind="growth",
         claim=f"as δ → 0 at fixed n the error's quantile grows as log(1/δ)^{error.tail:g}",
@@ -189,20 +185,17 @@ def _growth(bound: Bound) -> Iterator[Check]:
     )
 
 
-def _large_samples(bound: Bound) -> Iterator[Check]:
+def _large_samples(bound: Bound, error: _Rates) -> Iterator[Check]:
     """Compare the width with the error's quantile as n → ∞ at fixed δ."""
-    error = _scales(bound)
-    if error is None or "n" not in bound.width_needs:
+    if "n" not in bound.width_needs:
         return
-    sizes = (1e9, 1e12)
-    widths = []
-    for n in sizes:
-        shrunk = _generic(1.0)
+    generic, at = _generic(1.0), dict[float, dict[str, Any]]()
+    for n in (1e9, 1e12):
         # Errors of the sample shrink as they do for a distribution with these moments.
-        for name in ("mean_error_norm", "covariance_error"):
-            shrunk[name] /= math.sqrt(n)
-        widths.append(float(bound.width(**shrunk, n=n, delta=0.05)))
-    slope = _slope(sizes, widths)
+        sample = ("mean_error_norm", "covariance_error")
+        shrunk = {name: generic[name] / math.sqrt(n) for name in sample}
+        at[n] = generic | shrunk | {"n": n, "delta": 0.05}
+    slope = _slope(bound, at)
     yield Check(
         kind="samples",
         claim=f"as n → ∞ at fixed δ the error's quantile shrinks as n^{error.samples:g}, and the "
@@ -213,9 +206,11 @@ def _large_samples(bound: Bound) -> Iterator[Check]:
     )
 
 
-def _slope(x: tuple[float, float], y: list[float]) -> float:
-    """Of log y in log x."""
-    return math.log(y[1] / y[0]) / math.log(x[1] / x[0])
+def _slope(bound: Bound, at: Mapping[float, dict[str, Any]]) -> float:
+    """With which power of a number the width grows, from its quantities at two such numbers."""
+    first, last = (float(bound.width(**quantities)) for quantities in at.values())
+    x, y = at
+    return math.log(last / first) / math.log(y / x)
 
 
 # Statements that are true wherever their width is at least that of the proven one beside them.

@@ -362,9 +362,7 @@ _STEPS: Mapping[str, tuple[Step, ...]] = MappingProxyType(
                 ("z*u = (z + u)**2/4 - (z - u)**2/4",),
             ),
             Conversion(
-                "4*exp(-n**2*e/8)",
-                "factor/n**2*log(union/delta)",
-                "4 exp(−(nε)²/8), two events",
+                "4*exp(-n**2*e/8)", "factor/n**2*log(union/delta)", "4 exp(−(nε)²/8), two events"
             ),
             _square_tail_used,
         ),

@@ -11,16 +11,7 @@ from typing import Any
 import numpy as np
 
 from genbounds.bounds import Bound
-from genbounds.simulate._trials import (
-    TAIL_ACCURACY,
-    Exact,
-    MissEstimate,
-    Pooled,
-    Scenario,
-    exact_misses,
-    miss_limits,
-    pool,
-)
+from genbounds.simulate import _trials as trials
 from genbounds.simulate.auditing._results import FALSE_ALARM, AuditRow, CellResult, Check
 from genbounds.simulate.auditing._search import SearchResult
 
@@ -39,9 +30,9 @@ class Measured:
         Of `run_chunk`.
     """
 
-    scenario: Scenario
-    exact: Sequence[Exact | None]
-    rare: Sequence[MissEstimate | None] | None
+    scenario: trials.Scenario
+    exact: Sequence[trials.Exact | None]
+    rare: Sequence[trials.MissEstimate | None] | None
     chunks: Sequence[Mapping[str, Any]]
 
 
@@ -165,24 +156,23 @@ def _exact_edges(bound: Bound, measured: Sequence[Measured]) -> dict[str, float]
         first = beyond.index(True)
         low, high = deltas[first], deltas[max(first - 1, 0)]
         while low < (middle := float(f"{math.sqrt(low * high):.3g}")) < high:
-            (miss,) = exact_misses(bound, replace(scenario, deltas=(middle,)))
+            (miss,) = trials.exact_misses(bound, replace(scenario, deltas=(middle,)))
             low, high = (middle, high) if _exceeds(bound, middle, miss) else (low, middle)
         edges[scenario.arm.name] = max(low, edges.get(scenario.arm.name, 0.0))
     return edges
 
 
-def _exceeds(bound: Bound, delta: float, miss: Exact | None) -> bool:
+def _exceeds(bound: Bound, delta: float, miss: trials.Exact | None) -> bool:
     """Whether an exact miss probability refutes."""
     if miss is None or miss[1] < miss[2]:
         return False
-    return miss[1] > bound.claimed(delta) * (1.0 + TAIL_ACCURACY)
+    return miss[1] > bound.claimed(delta) * (1.0 + trials.TAIL_ACCURACY)
 
 
 def _trial_cell(bound: Bound, measured: Measured, index: int, alpha: float) -> CellResult:
     arm, delta = measured.scenario.arm, measured.scenario.deltas[index]
-    pooled = pool(measured.chunks, index)
-    rare = None if measured.rare is None else measured.rare[index]
-    (miss, low, high), evidence = _strongest(measured.exact[index], rare, pooled, alpha)
+    pooled = trials.pool(measured.chunks, index)
+    (miss, low, high), evidence = _strongest(measured, index, pooled, alpha)
     return CellResult(
         arm=arm.name,
         n=measured.scenario.n,
@@ -200,15 +190,17 @@ def _trial_cell(bound: Bound, measured: Measured, index: int, alpha: float) -> C
 
 
 def _strongest(
-    exact: Exact | None, rare: MissEstimate | None, pooled: Pooled, alpha: float
-) -> tuple[Exact, str]:
+    measured: Measured, index: int, pooled: trials.Pooled, alpha: float
+) -> tuple[trials.Exact, str]:
     """Miss probability with its limits, and the kind of evidence: the one that proves the most."""
+    exact = measured.exact[index]
     if exact is not None and exact[1] == exact[2]:
         return exact, "exact"
-    low, high = miss_limits(pooled.misses, pooled.replications, alpha)
+    low, high = trials.miss_limits(pooled.misses, pooled.replications, alpha)
     plain = (pooled.misses / pooled.replications, low, high)
     if exact is not None:
         return (plain, "monte-carlo") if low > exact[1] else (exact, "numerical")
+    rare = None if measured.rare is None else measured.rare[index]
     if rare is None or low > rare[1]:
         return plain, "monte-carlo"
     return (rare[0], rare[1], max(high, rare[0])), "importance"
