@@ -174,7 +174,7 @@ class SkewedArm(CovarianceArm):
         return self.mean + self.colour((factors - self.shape) / np.sqrt(self.shape))
 
 
-class MixtureArm(SyntheticArm):
+class MixtureArm(CovarianceArm):
     """Mixture of distributions with known mean and covariance, such as ten Gaussians.
 
     Parameters
@@ -212,11 +212,6 @@ class MixtureArm(SyntheticArm):
             if not {"mean", "cov"} <= arm.facts.keys():
                 raise InputError(f"`components`: {arm.name} does not know mean and covariance.")
         self.weights = check_weights(weights, len(self.components))
-        self.name = name or f"mixture({len(self.components)} components, d={self.components[0].d})"
-
-    @cached_property
-    def facts(self) -> Facts:
-        """True quantities by name."""
         d = self.components[0].d
         means = np.stack([np.broadcast_to(arm.facts["mean"], (d,)) for arm in self.components])
         mean = self.weights @ means
@@ -225,17 +220,8 @@ class MixtureArm(SyntheticArm):
         for weight, arm in zip(self.weights, self.components, strict=True):
             within = np.asarray(arm.facts["cov"])
             cov += weight * (np.diag(within) if within.ndim == 1 else within)
-        values = np.maximum(np.linalg.eigvalsh(cov), 0.0)
-        return {
-            "families": frozenset[str](),
-            "d": d,
-            "mean": mean,
-            "cov": cov,
-            "eigenvalues": values,
-            "trace": float(np.trace(cov)),
-            "operator": float(values.max()),
-            "max_variance": float(np.diagonal(cov).max()),
-        }
+        name = name or f"mixture({len(self.components)} components, d={d})"
+        super().__init__(mean, cov, name=name)
 
     def draw(self, n: int, rng: Generator) -> Float:
         """Return `n` rows, shape (n, d)."""

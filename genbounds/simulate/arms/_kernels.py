@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from genbounds.bounds import Facts
 from genbounds.simulate.arms._arm import Names, Statistics, SyntheticArm, check_shares
 from genbounds.simulate.arms._bounded import CategoricalArm
+from genbounds.simulate.arms._gaussian import GaussianArm
 from genbounds.simulate.arms._tilting import Tilted
 from genbounds.validation import Float, InputError, check_count, check_positive
 
@@ -67,7 +68,7 @@ class CircleArm(SyntheticArm):
         return np.concatenate([first, root * np.cos(angle), root * np.sin(angle)], axis=1)
 
 
-class RbfArm(SyntheticArm):
+class RbfArm(GaussianArm):
     """Rows N(0, diag(scales²)) under the kernel exp(−‖x−y‖²/(2 bandwidth²)).
 
     Parameters
@@ -90,7 +91,8 @@ class RbfArm(SyntheticArm):
             raise InputError("`scales` must be positive and finite, shape (d,).")
         self.scales: Float = values
         self.bandwidth = check_positive("bandwidth", bandwidth)
-        self.name = f"rbf(d={values.size}, bandwidth={self.bandwidth:g})"
+        name = f"rbf(d={values.size}, bandwidth={self.bandwidth:g})"
+        super().__init__(0.0, values**2, name=name)
 
     def _geometric(self) -> tuple[Float, Float]:
         """Largest eigenvalue and ratio of neighbours in every dimension."""
@@ -119,20 +121,6 @@ class RbfArm(SyntheticArm):
             return float(np.exp(entropy.sum()))
         logs = order * np.log(first) - np.log1p(-(ratio**order))
         return float(np.exp(logs.sum() / (1.0 - order)))
-
-    @cached_property
-    def facts(self) -> Facts:
-        """True quantities by name; the spectrum is infinite and not among them."""
-        return {
-            "families": frozenset({"gaussian"}),
-            "d": self.scales.size,
-            "mean": np.zeros(self.scales.size),
-            "cov": self.scales**2,
-        }
-
-    def draw(self, n: int, rng: Generator) -> Float:
-        """Return `n` rows, shape (n, d)."""
-        return rng.standard_normal((n, self.scales.size)) * self.scales
 
 
 class SphereClustersArm(SyntheticArm):
@@ -230,9 +218,16 @@ def _check_order(order: float) -> None:
 
 
 class _SeenArm(SyntheticArm):
-    """An arm of which something else is looked at; its rows are as they were."""
+    """An arm of which something else is looked at; `more` are further facts, None is none."""
 
-    arm: SyntheticArm
+    def __init__(self, arm: SyntheticArm, name: str, **more: float | None) -> None:
+        self.arm, self.name = arm, name
+        self._more = {name: value for name, value in more.items() if value is not None}
+
+    @cached_property
+    def facts(self) -> Facts:
+        """True quantities by name."""
+        return dict(self.arm.facts) | self._more
 
     def draw(self, n: int, rng: Generator) -> Float:
         """Return `n` rows of features."""
@@ -271,16 +266,11 @@ class VendiArm(_SeenArm):
             check_count("frequencies", frequencies)
             if not isinstance(arm, CategoricalArm):
                 raise InputError("`frequencies` needs a CategoricalArm.")
-        self.arm, self.order, self.kept, self.frequencies = arm, float(order), kept, frequencies
         detail = "" if kept is None else f", t={kept}"
         detail += "" if frequencies is None else f", {frequencies} frequencies"
-        self.name = f"{arm.name}, α={self.order:g}{detail}"
-
-    @cached_property
-    def facts(self) -> Facts:
-        """True quantities by name."""
-        more = {"order": self.order, "kept": self.kept, "frequencies": self.frequencies}
-        return dict(self.arm.facts) | {k: v for k, v in more.items() if v is not None}
+        name = f"{arm.name}, α={float(order):g}{detail}"
+        self.frequencies = frequencies
+        super().__init__(arm, name, order=float(order), kept=kept, frequencies=frequencies)
 
     def statistics(self, names: Names, n: int, replications: int, rng: Generator) -> Statistics:
         """Draw spectra of K/n, and of its Fourier approximation."""
@@ -327,13 +317,8 @@ class NystromArm(_SeenArm):
     """
 
     def __init__(self, arm: SyntheticArm, landmarks: int) -> None:
-        self.arm, self.landmarks = arm, check_count("landmarks", landmarks)
-        self.name = f"{arm.name}, {self.landmarks} landmarks"
-
-    @cached_property
-    def facts(self) -> Facts:
-        """True quantities by name."""
-        return dict(self.arm.facts) | {"landmarks": self.landmarks}
+        self.landmarks = check_count("landmarks", landmarks)
+        super().__init__(arm, f"{arm.name}, {landmarks} landmarks", landmarks=landmarks)
 
     def statistics(self, names: Names, n: int, replications: int, rng: Generator) -> Statistics:
         """Draw the approximate spectrum, and what the landmarks leave out of the trace."""
