@@ -334,11 +334,7 @@ class Ranking(Noted):
     def __repr__(self) -> str:
         letters = self.letters
         rows = [
-            (
-                display(name, limit=60),
-                score,
-                letters[name] + ("" if score.reliable else "  unreliable"),
-            )
+            (display(name, limit=60), score, letters[name] + "  unreliable" * (not score.reliable))
             for name, score in self.scores.items()
         ]
         head = f"{type(self).__name__}({self.metric}, {percent(self.level, gap='')} joint)"
