@@ -124,7 +124,7 @@ def _page(
 
 
 def _show(found: dict[str, ByClass], warnings: Sequence[Diagnostic], *, verbose: bool) -> None:
-    from genbounds.report._by_class import class_table
+    from genbounds.report._rows import class_table
     from genbounds.report.wording import mark
 
     level = percent(next(iter(found.values())).level)

@@ -56,7 +56,7 @@ def _part(sample: Any, rows: Any) -> Any:
 
 def show_contexts(result: ContextSelection, warnings: list[Diagnostic], *, verbose: bool) -> None:
     """Print which arm is best in each context."""
-    from genbounds.report._contexts import winner_table
+    from genbounds.report._selections import winner_table
     from genbounds.report.wording import stop_reason
 
     total = len(result.contexts)

@@ -109,7 +109,7 @@ def _default_jobs(ids: Sequence[str], scheduler: str | None) -> int:
 
 
 def _show(report: AuditReport) -> None:
-    from genbounds.report.pages import verdict_table
+    from genbounds.report._audit import verdict_table
     from genbounds.report.wording import measured_lines
 
     print_table(verdict_table([row.to_dict() for row in report.rows]))

@@ -90,7 +90,7 @@ def memorisation(
 
 
 def _show(found: Memorisation, *, verbose: bool) -> None:
-    from genbounds.report.memorisation import suspect_table
+    from genbounds.report._rows import suspect_table
 
     say(str(found))
     if found.suspects:

@@ -88,7 +88,7 @@ def mixture(
 
 
 def _show(found: Mixture, spec: MetricSpec, *, verbose: bool) -> None:
-    from genbounds.report._decisions import share_table
+    from genbounds.report._selections import share_table
 
     better = "larger" if spec.higher_is_better else "smaller"
     say(f"{spec.title} ({better} is better), {percent(found.level)} confidence intervals", "")

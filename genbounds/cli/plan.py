@@ -74,8 +74,8 @@ def plan(
     from genbounds.cli._options import renamed
     from genbounds.decisions import check_targets, plan_from
     from genbounds.report import plan_page, selection_plan_page
-    from genbounds.report._decisions import pilot_table
-    from genbounds.report.figures._decisions import width_table
+    from genbounds.report._decisions import width_table
+    from genbounds.report._selections import pilot_table
     from genbounds.select._plan import plan_selection
     from genbounds.validation import check_confidence, check_power
 

@@ -286,7 +286,7 @@ def _show(
 
 def _show_mixture(result: MixtureSelection, warnings: list[Diagnostic], *, verbose: bool) -> None:
     """Print shares and the bound of the gap."""
-    from genbounds.report._decisions import sampled_share_table
+    from genbounds.report._selections import sampled_share_table
 
     say(f"{result}.", "")
     print_table(sampled_share_table(result))

@@ -1,32 +1,45 @@
-"""The pages of decisions."""
+"""The pages of decisions: `genbounds gate`, `plan`, `reproduce` and `track`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from genbounds._text import interval, number, percent, short, shown, shown_pvalue
-from genbounds.report.blocks import Cell, Name, Table, Tag
-from genbounds.report.figures._decisions import DECISION_TONES, gate_plot, plan_plot, reference_plot
-from genbounds.report.figures._scores import score_plot
+from genbounds._text import count, interval, number, percent, short, shown, shown_pvalue
+from genbounds.report._scores import basis, score_plot, warning_blocks, with_assumptions
+from genbounds.report.blocks import Cell, Fact, Figure, Name, Notes, Table, Tag, Tone
+from genbounds.report.drawing import (
+    COLOUR,
+    DASHED,
+    Canvas,
+    Row,
+    Scale,
+    Style,
+    band,
+    curve_axes,
+    drawn,
+    growth_scale,
+    interval_rows,
+)
 from genbounds.report.page import Page, Section, answer_page
-from genbounds.report.pages import certificate, set_aside, with_assumptions
-from genbounds.report.wording import metric_title, sentence, stop_reason
-from genbounds.results import Diagnostic, Score
+from genbounds.report.wording import (
+    interval_of,
+    lead_sentence,
+    metric_title,
+    sentence,
+    with_interval,
+)
 
 if TYPE_CHECKING:
-    from genbounds.decisions import Plan, Reproduction, Verdict
-    from genbounds.mixtures import Mixture, MixtureSelection
-    from genbounds.select import SelectionPlan
+    from genbounds.decisions import Plan, Reproduction, Track, Verdict
 
+TONES: dict[str, Tone] = {
+    "pass": "good", "consistent": "good", "fail": "bad", "not": "bad", "inconclusive": "open",
+    "improved": "good", "collapsed": "bad", "undecided": "open",
+}  # fmt: skip
+"""How a decision, or the verdict on a run, is coloured."""
 
-def _lead(result: Verdict | Mixture | MixtureSelection | Plan | SelectionPlan) -> str:
-    """Return what a result says as a sentence, its metric by its title."""
-    return sentence(str(replace(result, metric=metric_title(result.metric))))
-
-
-_SHOWN = {"pass": "not worse", "fail": "worse", "inconclusive": "it may be worse"}
+SHOWN = {"pass": "not worse", "fail": "worse", "inconclusive": "it may be worse"}
 """What each decision says about the candidate."""
 
 
@@ -38,15 +51,15 @@ def reproduction_page(found: Reproduction) -> Page:
     found : genbounds.decisions.Reproduction
     """
     where = f"{interval(found.low, found.high)} ({percent(found.level)})"
-    items: list[tuple[str, Cell, str]] = [
+    facts: list[Fact] = [
         ("Predicted", found.predicted, where),
         ("Ours", found.value, "plug-in, of our own rows"),
     ]
     if found.decision is not None and found.pvalue is not None:
-        tag = Tag(found.decision, DECISION_TONES[found.decision])
-        items.insert(0, ("Decision", tag, f"p {shown_pvalue(found.pvalue)}"))
-        items.append(("Published", found.published, f"of {number(found.n)} rows"))
-    page = answer_page("Is the published distance chance?", sentence(str(found)), *items)
+        tag = Tag(found.decision, TONES[found.decision])
+        facts.insert(0, ("Decision", tag, f"p {shown_pvalue(found.pvalue)}"))
+        facts.append(("Published", found.published, f"of {number(found.n)} rows"))
+    page = answer_page("Is the published distance chance?", sentence(str(found)), *facts)
     return page.add(Section("What this assumes", with_assumptions(found, title="")))
 
 
@@ -57,123 +70,80 @@ def gate_page(verdict: Verdict) -> Page:
     ----------
     verdict : genbounds.decisions.Verdict
     """
-    share = verdict.relative_margin
+    says = f"{SHOWN[verdict.decision]}{' or better' if verdict.equivalence else ''}"
+    label, limits = "Worse by", interval(verdict.low, verdict.high)
+    if verdict.worse_by < 0.0:
+        label, limits = "Better by", interval(-verdict.high, -verdict.low)
     pvalue = f"p {shown_pvalue(verdict.difference.pvalue)} for no difference"
-    better = verdict.worse_by < 0.0
-    limits = (
-        interval(-verdict.high, -verdict.low) if better else interval(verdict.low, verdict.high)
-    )
-    page = answer_page(
-        "May the candidate replace the baseline?",
-        _lead(verdict),
-        (
-            "Decision",
-            Tag(verdict.decision, DECISION_TONES[verdict.decision]),
-            f"{_SHOWN[verdict.decision]}{' or better' if verdict.equivalence else ''} by more "
-            "than the margin",
-        ),
-        ("Better by" if better else "Worse by", abs(verdict.worse_by), f"{limits}; {pvalue}"),
-        (
-            "Margin",
-            short(verdict.margin) if share is None else verdict.margin,
-            "in units of the score"
-            if share is None
-            else f"{percent(share)} of the score of {shown(verdict.baseline)}",
-        ),
-        *(
-            [("Samples needed", verdict.samples_needed, "of each model, to settle it")]
-            if verdict.samples_needed is not None
-            else []
-        ),
-    )
+    facts: list[Fact] = [
+        ("Decision", _tag(verdict), f"{says} by more than the margin"),
+        (label, abs(verdict.worse_by), f"{limits}; {pvalue}"),
+        ("Margin", short(verdict.margin), "in units of the score"),
+    ]
+    if verdict.relative_margin is not None:
+        of = f"{percent(verdict.relative_margin)} of the score of {shown(verdict.baseline)}"
+        facts[-1] = ("Margin", verdict.margin, of)
+    if verdict.samples_needed is not None:
+        facts.append(("Samples needed", verdict.samples_needed, "of each model, to settle it"))
     both = score_plot(verdict.scores, metric=verdict.metric, level=verdict.level)
-    return page.add(
+    return answer_page(
+        "May the candidate replace the baseline?", lead_sentence(verdict), *facts
+    ).add(
         Section("The difference and the margin", with_assumptions(verdict, gate_plot(verdict))),
         Section("Both scores", [both]),
     )
 
 
-def mixture_page(mixture: Mixture) -> Page:
-    """Build the page of `genbounds mixture`.
+def _tag(verdict: Verdict) -> Tag:
+    return Tag(verdict.decision, TONES[verdict.decision])
+
+
+def gate_plot(verdict: Verdict) -> Figure:
+    """Show how much worse the candidate is, with its limits, beside the margin.
 
     Parameters
     ----------
-    mixture : genbounds.decisions.Mixture
+    verdict : Verdict
+
+    Returns
+    -------
+    Figure
+        It passes where the line ends before the shaded part.
     """
-    at = f"one-sided, {percent(mixture.level)}"
-    score = mixture.score
-    page = answer_page(
-        "Is a mixture of models better?",
-        _lead(mixture),
-        ("Better than every model", certificate(mixture.certified), at),
-        ("Gain, at least", mixture.gain_low, f"{at}; estimate {number(mixture.gain)}"),
-        ("Score", score.value, f"of the mixture, {interval(score.low, score.high)}"),
+    margin, ends = verdict.margin, (verdict.low, verdict.worse_by, verdict.high)
+    role = {"pass": "good", "fail": "bad"}.get(verdict.decision, "accent")
+    worse = f"{number(verdict.worse_by)} {interval(verdict.low, verdict.high)}"
+    lines = [margin, -margin] if verdict.equivalence else [margin]
+    scale = Scale.linear([0.0, *lines, *ends], margin=0.08)
+    within = "within the unshaded part" if verdict.equivalence else "before the shaded part"
+    mark = "filled" if verdict.reliable else "cross"
+    return interval_rows(
+        [Row(verdict.candidate, ends, role, mark, f"worse by {worse}")],
+        label=f"{metric_title(verdict.metric)}: worse by",
+        scale=scale,
+        lines=lines,
+        shaded=[(margin, scale.high), (scale.low, -margin)][: len(lines)],
+        alt=f"{shown(verdict.candidate)} is worse than {shown(verdict.baseline)} by "
+        f"{number(verdict.worse_by)}, limits {interval(verdict.low, verdict.high)}, margin "
+        f"{number(margin)}.",
+        caption="How much worse the candidate is than the baseline; the dashed line is the "
+        f"margin. Either end of the line is a one-sided limit at {percent(verdict.level)}. It "
+        f"passes where the whole line lies {within}.",
+        table=Table.of(
+            {
+                "Candidate": [Name(verdict.candidate)],
+                "Baseline": [Name(verdict.baseline)],
+                "Worse by": [verdict.worse_by],
+                "Low": [verdict.low],
+                "High": [verdict.high],
+                "Margin": [margin],
+                "Decision": [_tag(verdict)],
+            }
+        ),
     )
-    figure = score_plot(_scores_by_share(mixture), metric=mixture.metric, level=mixture.level)
-    blocks = with_assumptions(mixture, share_table(mixture), figure)
-    return page.add(Section("Shares and scores", blocks))
 
 
-def mixture_selection_page(
-    result: MixtureSelection, *, warnings: Sequence[Diagnostic] = ()
-) -> Page:
-    """Build the page of `genbounds select --target mixture`.
-
-    Parameters
-    ----------
-    result : genbounds.select.MixtureSelection
-    warnings : sequence of Diagnostic
-        About the whole run: its files, for one.
-    """
-    answer = certificate(result.certified)
-    at = f"at {percent(result.confidence)}"
-    page = answer_page(
-        "Which mixture of models is best?",
-        _lead(result),
-        ("Answer", answer, at if result.certified else f"{at}; {stop_reason(result.stopped)}"),
-        ("Gap, at most", result.gap_high, f"to the best mixture, {at}"),
-        ("Samples", result.total_samples, f"policy {result.policy}"),
-    )
-    scores = _scores_by_share(result)
-    blocks = with_assumptions(
-        result,
-        sampled_share_table(result),
-        score_plot(scores, metric=result.metric, level=result.confidence),
-        *set_aside(result.set_aside),
-        scores=scores,
-        warnings=warnings,
-    )
-    return page.add(Section("Shares and scores", blocks))
-
-
-def _scores_by_share(result: Mixture | MixtureSelection) -> dict[str, Score]:
-    """Return the score of the mixture, then those of its models, the largest share first."""
-    order = sorted(result.weights, key=lambda name: -result.weights[name])
-    return {"mixture": result.score, **{name: result.scores[name] for name in order}}
-
-
-def share_table(mixture: Mixture) -> Table:
-    """Return the shares of a mixture and all scores."""
-    rows = [
-        (
-            Name(name),
-            percent(round(mixture.weights[name], 3)) if name in mixture.weights else "",
-            score.value,
-            interval(score.low, score.high),
-        )
-        for name, score in _scores_by_share(mixture).items()
-    ]
-    return Table(("Model", "Share", "Score", "Interval"), rows)
-
-
-def sampled_share_table(result: MixtureSelection) -> Table:
-    """Return the shares of a mixture that was found while samples were drawn."""
-    _, *order = _scores_by_share(result)
-    rows = [
-        (Name(x), percent(round(result.weights[x], 3)), result.samples[x], result.scores[x].value)
-        for x in order
-    ]
-    return Table(("Arm", "Share", "Samples", "Score"), rows)
+# --- plan -----------------------------------------------------------------------------------------
 
 
 def plan_page(plan: Plan) -> Page:
@@ -183,61 +153,238 @@ def plan_page(plan: Plan) -> Page:
     ----------
     plan : genbounds.decisions.Plan
     """
-    wanted = "half-width" if plan.gap is None else "difference"
-    least = wanted if plan.gap is None else "smallest difference that is found"
-    answer: Tag | int = Tag("none", "bad") if plan.n is None else plan.n
-    each = "of each model" if plan.two_models else ""
-    facts: list[tuple[str, Cell, str]] = [
-        ("Generated samples", answer, "no number suffices" if plan.n is None else each),
-        (f"Target {wanted}", short(plan.half_width or plan.gap or 0.0), _target(plan)),
+    wanted, least = "half-width", "half-width"
+    target = f"{metric_title(plan.metric)}, {percent(plan.level)} interval"
+    if plan.gap is not None:
+        wanted, least = "difference", "smallest difference that is found"
+        target = f"found with power {percent(plan.power)}, {percent(plan.level)} interval"
+    facts: list[Fact] = [
+        ("Generated samples", Tag("none", "bad"), "no number suffices")
+        if plan.n is None
+        else ("Generated samples", plan.n, "of each model" if plan.two_models else ""),
+        (f"Target {wanted}", short(plan.half_width or plan.gap or 0.0), target),
         ("At best", plan.limit, f"{least} with any number of generated samples"),
     ]
     if plan.reference_needed is not None:
         facts.append(("Reference samples", plan.reference_needed, "at least"))
-    page = answer_page("How many samples does it take?", _lead(plan), *facts)
+    page = answer_page("How many samples does it take?", lead_sentence(plan), *facts)
     page.add(Section("More generated samples", with_assumptions(plan, plan_plot(plan))))
     reference = reference_plot(plan)
-    if reference is not None:
-        page.add(Section("More reference samples", [reference]))
-    return page
+    return page if reference is None else page.add(Section("More reference samples", [reference]))
 
 
-def selection_plan_page(plan: SelectionPlan) -> Page:
-    """Build the page of `genbounds plan --confidence`.
+def plan_plot(plan: Plan) -> Figure:
+    """Show the predicted half-width, or power, against the number of generated samples.
 
     Parameters
     ----------
-    plan : genbounds.select.SelectionPlan
+    plan : Plan
+
+    Returns
+    -------
+    Figure
     """
-    answer: Tag | int = Tag("none", "bad") if plan.budget is None else plan.budget
-    page = answer_page(
-        "How many samples until the best is known?",
-        _lead(plan),
-        ("Samples in all", answer, f"suffice with probability {percent(plan.power)}"),
-        ("Certified", percent(round(plan.certified, 3)), "of simulated runs"),
-        (
-            "First look",
-            plan.first_look,
-            f"samples of each model; the run draws at most {number(plan.limit)} of one",
+    upright, of = "half-width", "half-width of the interval for"
+    curve, wanted = plan.half_widths, plan.half_width
+    floor = None if plan.feasible else plan.limit
+    if plan.powers is not None:
+        upright, of, floor = "power", "power to find", None
+        curve, wanted = plan.powers, plan.power
+    what = _measured(plan) if plan.gap is None else f"a difference of {short(plan.gap)}"
+    return drawn(
+        _curve(
+            plan.sizes.tolist(),
+            curve.tolist(),
+            label="generated samples n",
+            upright=upright,
+            wanted=wanted or 0.0,
+            at=plan.n,
+            floor=floor,
         ),
+        alt=f"Predicted {upright} against n. {plan}.",
+        caption=f"Predicted {of} {what} against the number of generated samples"
+        f"{' of each model' if plan.two_models else ''}. Dashed: the target."
+        + ("" if floor is None else " Dotted: what no number of generated samples gets below."),
+        table=width_table(plan),
     )
-    figure = score_plot(plan.scores, metric=plan.metric, level=plan.confidence)
-    blocks = with_assumptions(plan, pilot_table(plan), figure)
-    return page.add(Section("Models and their pilots", blocks))
 
 
-def pilot_table(plan: SelectionPlan) -> Table:
-    """Return the score of every pilot, and how far its model is likely to be drawn."""
-    rows = [
-        (Name(name), score.value, interval(score.low, score.high), plan.samples[name])
-        for name, score in plan.scores.items()
+def width_table(plan: Plan) -> Table:
+    """Return the predicted half-width, and power, of some numbers of samples."""
+    rows: list[tuple[Cell, ...]] = [
+        (n, width, *([] if power is None else [percent(round(power, 3))]))
+        for n, width, power in plan.rows()
     ]
-    caption = "Samples of each model in the simulated runs"
-    return Table(("Model", "Pilot", "Interval", "Samples, median"), rows, caption)
+    return Table(("n", "Half-width", *["Power"] * (plan.powers is not None)), rows)
 
 
-def _target(plan: Plan) -> str:
-    at = f"{percent(plan.level)} interval"
-    if plan.gap is None:
-        return f"{metric_title(plan.metric)}, {at}"
-    return f"found with power {percent(plan.power)}, {at}"
+def reference_plot(plan: Plan) -> Figure | None:
+    """Show the predicted half-width against the number of reference samples.
+
+    Parameters
+    ----------
+    plan : Plan
+
+    Returns
+    -------
+    Figure or None
+        None where the reference is exact, or there is none.
+    """
+    if plan.reference_sizes is None or plan.reference_half_widths is None:
+        return None
+    sizes, widths = plan.reference_sizes.tolist(), plan.reference_half_widths.tolist()
+    if not min(widths) > 0.0:
+        return None
+    generated = "any number of" if plan.n is None else number(plan.n)
+    step = max(1, (len(sizes) - 1) // 4)
+    return drawn(
+        _curve(
+            sizes, widths, label="reference samples m", upright="half-width", wanted=plan.half_width
+        ),
+        alt=f"Predicted half-width against m, with {generated} generated samples.",
+        caption=f"Predicted half-width of the interval for {_measured(plan)}, with {generated} "
+        f"samples{' of each model' if plan.two_models else ' of the model'}, against the number of "
+        "reference samples." + ("" if plan.half_width is None else " Dashed: the target."),
+        table=Table.of({"m": list(map(round, sizes[::step])), "Half-width": widths[::step]}),
+    )
+
+
+def _measured(plan: Plan) -> str:
+    """Return what the interval is for."""
+    title = metric_title(plan.metric)
+    return f"the difference of both models in {title}" if plan.two_models else title
+
+
+def _curve(
+    sizes: Sequence[float],
+    values: Sequence[float],
+    *,
+    label: str,
+    upright: str,
+    wanted: float | None,
+    at: float | None = None,
+    floor: float | None = None,
+) -> Callable[[float], Canvas]:
+    """Return what draws one predicted curve with its target, and the place where it is reached."""
+    seen = [*values, *(x for x in (wanted, floor) if x)]
+    scale = Scale(min(seen) / 1.15, max(seen) * 1.15, log=True)
+    if upright == "power":
+        scale = Scale(0.0, 1.02, ticks=6)
+    across = label, Scale.logarithmic(sizes)
+
+    def picture(width: float) -> Canvas:
+        canvas, axes = curve_axes(width, across, (upright, scale))
+        (curve,) = axes.plot(sizes, values, color=COLOUR["accent"], linewidth=1.8)
+        ends = (f"{number(values[k])} at {number(round(sizes[k]))}" for k in (0, -1))
+        canvas.tip(curve, f"{upright} {', '.join(ends)}")
+        if wanted is not None:
+            axes.axhline(wanted, **DASHED)
+        if floor is not None:
+            axes.axhline(floor, color=COLOUR["muted"], linewidth=1.2, linestyle=(0, (1, 2)))
+        if at is not None and wanted is not None:
+            style: Style = {
+                "color": COLOUR["accent"],
+                "markersize": 7,
+                "clip_on": False,
+                "zorder": 4,
+            }
+            (mark,) = axes.plot(at, wanted, "o", **style)
+            canvas.tip(mark, f"n = {number(at)}")
+        return canvas
+
+    return picture
+
+
+# --- track ----------------------------------------------------------------------------------------
+
+MARKS = {
+    "first": ("o", "accent"),
+    "improved": ("^", "good"),
+    "undecided": ("o", "accent"),
+    "collapsed": ("v", "bad"),
+    "unreliable": ("X", "muted"),
+}
+"""Mark and colour of every state of a look: told apart without colours too."""
+
+STATE_TONES: dict[str, Tone] = {"improved": "good", "collapsed": "bad", "unreliable": "open"}
+
+
+def track_page(track: Track) -> Page:
+    """Build the page of `genbounds track`.
+
+    Parameters
+    ----------
+    track : genbounds.decisions.Track
+    """
+    title, kept = metric_title(track.metric), track.kept
+    ends, looks = interval_of(kept.score), count(len(track.looks), "look")
+    tag = Tag(track.verdict, TONES.get(track.verdict, "plain"))
+    facts: list[Fact] = [("Verdict", tag, f"after {looks} of {number(track.planned)}")]
+    if track.advice:
+        facts += [
+            ("Keep step", short(track.best), f"the best of {looks} by {title}"),
+            (title, kept.score.value, f"{ends}, from fresh rows")
+            if kept.fresh
+            else (title, ends, "corrected for the choice"),
+        ]
+    page = answer_page("Is training still improving?", f"{track.summary} {track.advice}", *facts)
+    named = {f"step {short(step)}": score for step, score in track.scores.items()}
+    blocks = [
+        *warning_blocks(named, track.warnings),
+        track_plot(track),
+        f"At most {percent(1.0 - track.level)} of such runs call any step improved or collapsed "
+        "that is not.",
+        Notes(items=track.assumptions, title="What the verdict assumes"),
+        *basis(named),
+    ]
+    return page.add(Section("The run", blocks))
+
+
+def track_plot(track: Track) -> Figure:
+    """Show the score of every checkpoint against its step, with simultaneous bands.
+
+    Parameters
+    ----------
+    track : genbounds.decisions.Track
+
+    Returns
+    -------
+    Figure
+        Triangles are looks that improved or collapsed; the dashed line is the kept checkpoint.
+    """
+    title, looks = metric_title(track.metric), track.looks
+    scores, steps = [look.score for look in looks], [look.step for look in looks]
+    margin = 0.03 * (steps[-1] - steps[0]) or 1.0
+    across = "step", Scale(steps[0] - margin, steps[-1] + margin)
+    scale = growth_scale(scores, [score.value for score in scores])
+
+    def picture(width: float) -> Canvas:
+        canvas, axes = curve_axes(width, across, (title, scale))
+        band(axes, steps, scores, scale, COLOUR["accent"])
+        values = [max(score.value, scale.floor) for score in scores]
+        axes.plot(steps, values, color=COLOUR["accent"], linewidth=1.6)
+        axes.axvline(track.best, **DASHED)
+        for look, value in zip(looks, values, strict=True):
+            shape, role = MARKS[look.state]
+            style: Style = {"color": COLOUR[role], "markeredgecolor": COLOUR["paper"]}
+            size = 7.0 if shape == "o" else 10.0
+            (mark,) = axes.plot(look.step, value, shape, markersize=size, **style)
+            canvas.tip(mark, f"step {short(look.step)}: {with_interval(look.score)}, {look.state}")
+        return canvas
+
+    states = [look.state for look in looks]
+    rows: list[tuple[Cell, ...]] = [
+        (short(step), s.value, s.low, s.high, s.n, Tag(state, STATE_TONES.get(state, "plain")))
+        for step, s, state in zip(steps, scores, states, strict=True)
+    ]
+    return drawn(
+        picture,
+        alt=f"{title} at {count(len(looks), 'step')}, from {number(scores[0].value)} at step "
+        f"{short(steps[0])} to {number(scores[-1].value)} at step {short(steps[-1])}; "
+        f"{states.count('improved')} improved, {states.count('collapsed')} collapsed. The best "
+        f"value, {number(track.scores[track.best].value)}, is that of step {short(track.best)}.",
+        caption=f"{title} by step. The band holds at all looks together with probability "
+        f"{percent(track.level)}. Triangle up: better than every earlier step; triangle down: "
+        "worse than an earlier one; cross: unreliable. The dashed line is the step to keep.",
+        table=Table(("Step", "Value", "Low", "High", "n", "State"), rows),
+    )

@@ -74,6 +74,9 @@ class Code:
 
 Cell: TypeAlias = "str | int | float | bool | Name | Tag | Link | Code | None"
 
+Fact: TypeAlias = tuple[str, Cell, str]
+"""A label, its value and a remark."""
+
 
 def cell_text(cell: Cell) -> str:
     """Return a cell as plain text."""
@@ -99,9 +102,9 @@ class Table:
     caption: str = ""
 
     @classmethod
-    def of(cls, columns: Mapping[str, Sequence[Cell]]) -> Table:
+    def of(cls, columns: Mapping[str, Sequence[Cell]], caption: str = "") -> Table:
         """Return the table of these `columns` by their heads."""
-        return cls(tuple(columns), list(zip(*columns.values(), strict=True)))
+        return cls(tuple(columns), list(zip(*columns.values(), strict=True)), caption)
 
     def __post_init__(self) -> None:
         for row in self.rows:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from genbounds._text import number
 from genbounds.files import atomic_write, display
+from genbounds.report._formula import formula
 from genbounds.report.blocks import Block, Cell, Code, Facts, Link, Name, Tag
-from genbounds.report.figures._formula import formula
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from genbounds._text import interval, number, percent, short, shown
 from genbounds.estimators import PrecisionRecall, metric_spec
-from genbounds.report.blocks import Name, Table
+from genbounds.report.blocks import Cell, Name, Table
 from genbounds.results import Diagnostic, Difference, Ranking, Score
 from genbounds.validation import InputError
 
 NAMED_RIVALS = 3
 """So many models are named in a sentence; more are counted."""
+
+
+def interval_of(score: Score) -> str:
+    """Format the interval of a score."""
+    return interval(score.low, score.high)
+
+
+def with_interval(score: Score) -> str:
+    """Format a score and its interval."""
+    return f"{number(score.value)} {interval_of(score)}"
 
 
 def metric_title(metric: str) -> str:
@@ -29,13 +40,14 @@ def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-VERDICT_WORDS = {"upheld": "not refuted"}
-"""What people read for a verdict of the audit: a statement that survived is not proven by that."""
+def lead_sentence(result: Any) -> str:
+    """Return what a result says as a sentence, its metric by its title."""
+    return sentence(str(replace(result, metric=metric_title(result.metric))))
 
 
 def verdict_word(verdict: str) -> str:
-    """Return what people read for a `verdict` of the audit."""
-    return VERDICT_WORDS.get(verdict, verdict)
+    """Return what people read for a `verdict` of the audit: what survived is not proven by that."""
+    return "not refuted" if verdict == "upheld" else verdict
 
 
 USUAL_DELTA = 0.05
@@ -88,8 +100,8 @@ def winner_line(ranking: Ranking) -> str:
     score = ranking.winner()
     if not ranking.scores[ranking.best].reliable:
         return ""
-    ends = interval(score.low, score.high)
-    return f"Corrected for having been chosen, the interval of {shown(ranking.best)} is {ends}."
+    of = f"the interval of {shown(ranking.best)}"
+    return f"Corrected for having been chosen, {of} is {interval_of(score)}."
 
 
 STOPPED = {
@@ -127,6 +139,23 @@ def mark(score: Score) -> str:
     return "caution" if score.warnings else ""
 
 
+def score_table(
+    scores: Mapping[str, Score],
+    more: Mapping[str, Sequence[Cell]],
+    *,
+    name: str = "Model",
+    value: str,
+    caption: str = "",
+) -> Table:
+    """Return names, scores and intervals, and `more` columns by their heads."""
+    columns: dict[str, Sequence[Cell]] = {
+        name: [Name(model) for model in scores],
+        value: [score.value for score in scores.values()],
+        "Interval": [interval_of(score) for score in scores.values()],
+    }
+    return Table.of({**columns, **more}, caption)
+
+
 TOGETHER = "Read them together; in the last column 1 means as good as real data"
 """What stands above the scores of precision and its like."""
 
@@ -142,8 +171,7 @@ def together_table(together: Mapping[str, PrecisionRecall], order: Iterable[str]
     """
 
     def cell(score: Score) -> str:
-        ends = interval(score.low, score.high) if score.reliable else "unreliable"
-        return f"{number(score.value)} {ends}"
+        return with_interval(score) if score.reliable else f"{number(score.value)} unreliable"
 
     rows = []
     for model in order:

@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-import io
 import re
-from typing import Any
 
-from genbounds.report._canvas import COLOUR, drawing_style, inline
+from genbounds.report.drawing import COLOUR, STYLE, Canvas, drawing_style
 
 
 def formula(latex: str) -> str | None:
     """Draw a formula as inline SVG in the page's colour; None if matplotlib cannot read it."""
-    from matplotlib.figure import Figure as Drawing
-
-    style: dict[Any, Any] = {
-        "svg.fonttype": "path",
-        "svg.hashsalt": "genbounds",
-        "mathtext.fontset": "stix",
-    }
-    buffer = io.StringIO()
-    empty = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    style = STYLE | {"svg.fonttype": "path", "mathtext.fontset": "stix"}
     try:
         with drawing_style(style):
-            drawing = Drawing(figsize=(1, 1), dpi=72)
-            drawing.text(0, 0, f"${_mathtext(latex)}$", fontsize=17, color=COLOUR["ink"])
-            drawing.savefig(
-                buffer,
-                format="svg",
-                metadata=empty,
-                bbox_inches="tight",
-                pad_inches=0.03,
-                transparent=True,
-            )
+            canvas = Canvas(72, 72)
+            canvas.figure.text(0, 0, f"${_mathtext(latex)}$", fontsize=17, color=COLOUR["ink"])
+            return canvas.svg(bbox_inches="tight", pad_inches=0.03)
     except ValueError:  # mathtext knows a part of LaTeX
         return None
-    return inline(buffer.getvalue(), keep_size=True)
 
 
 # What the catalogue uses of LaTeX beyond mathtext, in mathtext's words.

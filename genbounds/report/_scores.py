@@ -1,0 +1,538 @@
+"""The page of `genbounds score`: scores with their intervals, and which models differ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from genbounds._text import count, display, interval, number, percent, short, shown
+from genbounds.report.blocks import Block, Cell, Fact, Figure, Name, Notes, Table, Tag, Tone
+from genbounds.report.drawing import (
+    COLOUR,
+    DASHED,
+    NAME_LIMIT,
+    SERIES,
+    Canvas,
+    Row,
+    Scale,
+    Style,
+    band,
+    curve_axes,
+    drawn,
+    growth_scale,
+    interval_rows,
+    left_margin,
+    series_style,
+)
+from genbounds.report.page import Page, Section, answer_page
+from genbounds.report.wording import (
+    assumption_lines,
+    interval_of,
+    lead_of,
+    letters_of,
+    mark,
+    method_lines,
+    metric_title,
+    score_table,
+    together_table,
+    verdict_line,
+    warning_lines,
+    winner_line,
+    with_interval,
+)
+from genbounds.results import Diagnostic, Difference, Ranking, Score, all_reliable
+from genbounds.validation import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from genbounds.estimators import PrecisionRecall
+
+SETTLING = (
+    "Each point uses a random half of the rows of the next one. A score that keeps drifting beyond "
+    "its interval as rows are added is still biased, or its rows are not independent."
+)
+"""What stands below the scores of growing samples."""
+
+USUAL = "The usual number still has its bias: it is what pytorch-fid prints of the same rows"
+"""What stands above scores beside those of other programs."""
+
+LARGEST_MATRIX = 40
+
+BANDS = 4
+"""Bands of more lines than these hide one another: the table has the intervals."""
+
+
+def score_page(
+    scores: Mapping[str, Score],
+    *,
+    metric: str,
+    level: float,
+    ranking: Ranking | None = None,
+    reference: Score | None = None,
+    together: Mapping[str, PrecisionRecall] | None = None,
+    convergence: Mapping[str, Sequence[tuple[int, Score]]] | None = None,
+    usual: Mapping[str, float] | None = None,
+    warnings: Sequence[Diagnostic] = (),
+) -> Page:
+    """Build the page of `genbounds score`.
+
+    Parameters
+    ----------
+    scores : mapping of str to Score
+    metric : str
+    level : float
+    ranking : Ranking or None
+        Of the same models, if there are two or more.
+    reference : Score or None
+        Score of the real data themselves, for orientation.
+    together : mapping of str to PrecisionRecall, optional
+        Precision and its like of every model, where one of them is shown.
+    convergence : mapping of str to sequence of (int, Score), optional
+        Scores of growing parts of the models' samples, as `genbounds.estimators.convergence`
+        returns them.
+    usual : mapping of str to float, optional
+        The plug-in score of every model, as other programs print it.
+    warnings : sequence of Diagnostic
+        About the whole run.
+    """
+    order = scores if ranking is None else ranking.scores
+    lead, facts = _answer(order, metric_title(metric), level, ranking)
+    if reference is not None:
+        remark = f"{percent(level)} interval {interval_of(reference)}"
+        facts.append(("Real data", reference.value, remark))
+    page = answer_page(f"{metric_title(metric)} of {count(len(scores), 'model')}", lead, *facts)
+    warnings = [*warnings, *(() if ranking is None else ranking.warnings)]
+    blocks = warning_blocks(scores, warnings, together)
+    blocks.append(_scores(order, metric, level, ranking))
+    if usual:
+        columns = {"Usual number": [usual[name] for name in order]}
+        blocks.append(score_table(order, columns, value="Bias removed", caption=USUAL))
+    lines = [f"{shown(name)}: {score.citation()}" for name, score in scores.items()]
+    cite = Notes(items=lines, title="Lines for a paper", folded=True)
+    page.add(Section("Scores", [*blocks, *basis(scores), cite]))
+    if together:
+        table = together_table(together, order)
+        page.add(Section("Precision, recall and their like", [table]))
+    if convergence:
+        growth = {name: convergence[name] for name in order if name in convergence}
+        figure = convergence_plot(growth, metric=metric, lines="Model")
+        page.add(Section("Do the scores settle as samples are added?", [figure, SETTLING]))
+    if ranking is not None and letters_of(ranking):
+        joint = Notes(items=ranking.assumptions, title="What the comparison assumes")
+        # Of two models the matrix is one square.
+        matrix = [difference_matrix(ranking)] if len(order) > 2 else []
+        differ: list[Block] = [gap_plot(ranking), *matrix, joint]
+        page.add(Section("Which models differ significantly", differ))
+    return page
+
+
+def _answer(
+    scores: Mapping[str, Score], title: str, level: float, ranking: Ranking | None
+) -> tuple[str, list[Fact]]:
+    """Say who is best and how sure that is, by how much it leads, and how many may be as good."""
+    best, score = next(iter(scores.items()))
+    value = (title, score.value, f"{percent(level)} interval {interval_of(score)}")
+    if ranking is None:
+        doubt = "" if score.reliable else " This score is unreliable: see the warnings."
+        lead = f"{display(best, limit=72)} has a {title} of {with_interval(score)}.{doubt}"
+        return lead, [("Model", Name(best), f"n = {number(score.n)}"), value]
+    lead = verdict_line(ranking)
+    if not score.reliable:
+        return lead, [("Best score", "none", "the leading one is unreliable"), value]
+    second = list(scores)[1]
+    gap = ranking.difference(best, second)
+    ahead, *ends = lead_of(gap, log_scale=ranking.log_scale)
+    times = " times" if ranking.log_scale else ""
+    doubt = "" if gap.distinguishable else ", not significant"
+    by = f"{interval(*ends)}, ahead of {shown(second)}{doubt}"
+    contenders = len({*ranking.contenders, best})
+    jointly = f"{percent(ranking.level)}, all comparisons jointly"
+    return f"{lead} Its {title}: {with_interval(score)}. {winner_line(ranking)}", [
+        ("Best score", Name(best), f"of {count(len(scores), 'model')}"),
+        value,
+        ("Better than the next by", f"{number(ahead)}{times}", by),
+        ("May be the best", f"{contenders} of {len(scores)}", jointly),
+    ]
+
+
+# --- what several pages say -----------------------------------------------------------------------
+
+
+def warning_blocks(
+    scores: Mapping[str, Score],
+    warnings: Sequence[Diagnostic] = (),
+    together: Mapping[str, PrecisionRecall] | None = None,
+) -> list[Block]:
+    """Warnings with the models that they concern, unreliable ones first."""
+    items = warning_lines(scores, warnings, together)
+    results: list[Score | PrecisionRecall] = [*scores.values(), *(together or {}).values()]
+    trusted = all_reliable(warnings) and all(result.reliable for result in results)
+    notes = Notes(items=items, title="Warnings", tone="open" if trusted else "bad")
+    return [notes] if items else []
+
+
+def with_assumptions(
+    result: Any,
+    *blocks: Block,
+    scores: Mapping[str, Score] | None = None,
+    warnings: Sequence[Diagnostic] | None = None,
+    title: str = "What this assumes",
+) -> list[Block]:
+    """Return `blocks` between the warnings of a result and what it assumes.
+
+    Parameters
+    ----------
+    result : Noted
+    *blocks
+    scores : mapping of str to Score, optional
+        Whose warnings are shown as well.
+    warnings : sequence of Diagnostic, optional
+        In place of those of the result.
+    title : str
+        Of what it assumes.
+    """
+    doubts = warning_blocks(scores or {}, result.warnings if warnings is None else warnings)
+    return [*doubts, *blocks, Notes(items=result.assumptions, title=title)]
+
+
+def basis(scores: Mapping[str, Score]) -> list[Block]:
+    """Return what the intervals assume and, behind a fold, how each score was computed."""
+    assumed = assumption_lines(scores)
+    return [
+        Notes(items=assumed, title="What these intervals assume"),
+        Notes(items=method_lines(scores), title="How each score was computed", folded=True),
+    ]
+
+
+# --- figures --------------------------------------------------------------------------------------
+
+
+def rank_plot(ranking: Ranking) -> Figure:
+    """Show scores with intervals, best on top, and the letters of the groups.
+
+    Parameters
+    ----------
+    ranking : Ranking
+
+    Returns
+    -------
+    Figure
+        Models that share a letter do not differ significantly.
+    """
+    return _scores(ranking.scores, ranking.metric, ranking.level, ranking)
+
+
+def score_plot(scores: Mapping[str, Score], *, metric: str, level: float) -> Figure:
+    """Show scores with intervals, in the order given.
+
+    Parameters
+    ----------
+    scores : mapping of str to Score
+    metric : str
+        For the axis.
+    level : float
+        Of the intervals, for the caption.
+    """
+    if not scores:
+        raise InputError("`scores` must hold at least one model.")
+    return _scores(scores, metric, level, None)
+
+
+def _scores(
+    scores: Mapping[str, Score], metric: str, level: float, ranking: Ranking | None
+) -> Figure:
+    title = metric_title(metric)
+    letters = {} if ranking is None else letters_of(ranking)
+    filled = scores if ranking is None else ranking.contenders
+    rows = []
+    for name, score in scores.items():
+        look = ("accent", "filled") if name in filled else ("muted", "open")
+        tip = f"{shown(name)}: {with_interval(score)}"
+        if not score.reliable:
+            look, tip = ("bad", "cross"), f"{tip}, unreliable"
+        ends = score.low, score.value, score.high
+        rows.append(Row(name, ends, *look, tip, letters.get(name, "")))
+    scale = _value_scale(list(scores.values()))
+    start = max(scale.low, scale.floor)
+    cut = any(s.low < start < s.value or s.high > scale.high for s in scores.values())
+    crosses = any(not score.reliable for score in scores.values())
+    joint = (
+        " Filled: the models that may be the best. Models that share a group letter do not differ "
+        f"significantly at {percent(level)}, all comparisons taken jointly."
+    )
+    top = next(iter(scores))
+    return interval_rows(
+        rows,
+        label=title,
+        scale=scale,
+        heading="Group" if letters else "",
+        alt=f"{title} of {count(len(scores), 'model')}. On top: {shown(top)} "
+        f"with {number(scores[top].value)}, interval {interval_of(scores[top])}.",
+        caption=f"{title}. Lines are {percent(level)} confidence intervals"
+        + ("; one with an arrow goes on, to 0 or beyond the axis." if cut else ".")
+        + (" Crosses: unreliable, see the warnings." if crosses else "")
+        + (joint if letters else ""),
+        table=_table(scores, letters),
+    )
+
+
+def _table(scores: Mapping[str, Score], letters: Mapping[str, str]) -> Table:
+    tones: dict[str, Tone] = {"unreliable": "bad", "caution": "open"}
+    heads = {"Score": "value", "Low": "low", "High": "high", "Std. error": "stderr", "n": "n"}
+    columns: dict[str, list[Cell]] = {"Model": [Name(name) for name in scores]}
+    for head, field in heads.items():
+        columns[head] = [getattr(score, field) for score in scores.values()]
+    if letters:
+        columns["Group"] = [letters.get(name, "") for name in scores]
+    if any(score.warnings for score in scores.values()):
+        marks = map(mark, scores.values())
+        columns["Warnings"] = [Tag(text, tones[text]) if text else "" for text in marks]
+    return Table.of(columns)
+
+
+def _value_scale(scores: Sequence[Score]) -> Scale:
+    """Choose a linear or a logarithmic axis, and its limits.
+
+    Logarithmic where no value is negative and the positive ones differ by a factor of twenty: on a
+    linear axis the good models would then coincide.
+    """
+    values = [score.value for score in scores if math.isfinite(score.value)]
+    # A model with score 0 has at least the upper end of its interval to show.
+    sizes = [
+        size for score in scores if math.isfinite(size := score.value or score.high) and size > 0.0
+    ]
+    if min(values, default=-1.0) < 0.0 or not sizes or max(sizes) < 20.0 * min(sizes):
+        return Scale.linear(end for s in scores for end in (s.value, s.low, s.high))
+    floor = min(sizes) / 3.0
+    top = max([*sizes, *(score.high for score in scores if math.isfinite(score.high))])
+    margin = (top / floor) ** 0.03
+    below = any(score.low < floor or score.value < floor for score in scores)
+    zero = floor if below else None
+    return Scale(floor / margin, top * margin, log=True, floor=floor, zero=zero)
+
+
+def _check_several(ranking: Ranking) -> None:
+    if len(ranking.scores) < 2:
+        raise InputError(
+            f"`ranking` must hold at least 2 models to compare; got {len(ranking.scores)}."
+        )
+
+
+def difference_matrix(ranking: Ranking) -> Figure:
+    """Show which pairs of models differ significantly.
+
+    Parameters
+    ----------
+    ranking : Ranking
+        Of at least two models.
+
+    Returns
+    -------
+    Figure
+        Rows and columns in the order of the ranking; above the diagonal the row is ahead.
+    """
+    _check_several(ranking)
+    place = {name: k for k, name in enumerate(list(ranking.scores)[:LARGEST_MATRIX])}
+    pairs = [pair for pair in ranking.differences if pair.better in place and pair.worse in place]
+    significant = sum(pair.distinguishable for pair in pairs)
+    left_out = len(ranking.scores) - len(place)
+
+    def picture(width: float) -> Canvas:
+        k, left = len(place), left_margin(width, place)
+        cell = min(42.0, (width - left - 8) / k)
+        canvas = Canvas(width, cell * k + 34)
+        axes = canvas.axes(left=left, right=width - left - cell * k, top=28, bottom=6, grid="")
+        axes.set_xlim(-0.5, k - 0.5)
+        axes.set_ylim(k - 0.5, -0.5)
+        names = [canvas.text(n, limit=NAME_LIMIT[width]) if cell >= 11 else "" for n in place]
+        axes.set_yticks(range(k), names)
+        axes.set_xticks(range(k), [str(x + 1) if cell >= 14 else "" for x in range(k)])
+        axes.xaxis.tick_top()
+        axes.tick_params(length=0)
+        axes.spines[:].set_visible(False)
+        for pair in pairs:
+            _pair_cell(canvas, axes, pair, place)
+        for index in range(k):
+            axes.plot(index, index, ".", color=COLOUR["muted"], markersize=2)
+        return canvas
+
+    rows = [
+        (Name(p.better), p.value, Name(p.worse), p.low, p.high, p.pvalue_adjusted, _answered(p))
+        for p in pairs
+    ]
+    return drawn(
+        picture,
+        alt=f"Matrix of {count(len(pairs), 'pair')} of {len(place)} models; {significant} differ "
+        f"significantly, {len(pairs) - significant} do not.",
+        caption="Every pair of models; columns are numbered as the rows. Filled: the row is "
+        "significantly better than the column; all these statements hold together at "
+        f"{percent(ranking.level)}. Open: no significant difference."
+        + (f" {count(left_out, 'model')} ranked lower are left out." if left_out else ""),
+        table=Table(
+            ("Better", "Difference", "Worse", "Low", "High", "p, adjusted", "Significant"),
+            rows,
+            f"Differences with simultaneous {percent(ranking.level)} intervals"
+            + (" (of logarithms)" if ranking.log_scale else ""),
+        ),
+    )
+
+
+def _pair_cell(canvas: Canvas, axes: Axes, pair: Difference, place: Mapping[str, int]) -> None:
+    from matplotlib.patches import Rectangle
+
+    i, j = sorted((place[pair.better], place[pair.worse]))
+    certain = pair.distinguishable
+    face, edge = ("accent", "accent") if certain else ("paper", "muted")
+    colours: Style = {"facecolor": COLOUR[face], "edgecolor": COLOUR[edge]}
+    patch = axes.add_patch(Rectangle((j - 0.44, i - 0.44), 0.88, 0.88, linewidth=0.8, **colours))
+    names = f"{shown(pair.better)} − {shown(pair.worse)}"
+    ends = interval(pair.low, pair.high) + ("" if certain else ", not significant")
+    canvas.tip(patch, f"{names}: {number(pair.value)} {ends}")
+
+
+def gap_plot(ranking: Ranking) -> Figure:
+    """Show how far each model is behind the first, with simultaneous intervals.
+
+    Parameters
+    ----------
+    ranking : Ranking
+        Of at least two models.
+
+    Returns
+    -------
+    Figure
+        Distances behind the first model (ratios, where the differences are those of logarithms);
+        models whose interval holds zero (one) may be as good as the first.
+
+    Raises
+    ------
+    InputError
+        If there is one model only.
+    """
+    _check_several(ranking)
+    first, *others = ranking.scores
+    rows, cells = [], []
+    for name in others:
+        pair = ranking.difference(first, name)
+        value, low, high = lead_of(pair, log_scale=ranking.log_scale)
+        tip = f"{shown(name)}: {number(value)} behind {interval(low, high)}"
+        look = ("muted", "open") if pair.distinguishable else ("accent", "filled")
+        doubt = "" if pair.distinguishable else ", may be as good"
+        rows.append(Row(name, (low, value, high), *look, tip + doubt))
+        cells.append((Name(name), value, low, high, _answered(pair)))
+    none, label = 0.0, "behind the first"
+    what = f"How far each model is behind {shown(first)}."
+    if ranking.log_scale:
+        none, label = 1.0, "score of the first over this one's"
+        what = f"The score of {shown(first)} as a multiple of each other model's."
+    as_good = sum(row.mark == "filled" for row in rows)
+    return interval_rows(
+        rows,
+        label=label,
+        scale=Scale.linear([none, *(end for row in rows for end in row.ends)]),
+        lines=[none],
+        alt=f"How far {count(len(others), 'other model')} lie behind {shown(first)}, with "
+        f"simultaneous intervals; {as_good} of them may be as good.",
+        caption=f"{what} Lines are simultaneous {percent(ranking.level)} intervals: all of them, "
+        "and those of all other pairs, hold together. Filled: may be as good; the line reaches "
+        f"the dashed {short(none)}.",
+        table=Table(("Model", "Behind", "Low", "High", "Significant"), cells),
+    )
+
+
+def _answered(pair: Difference) -> Tag:
+    return Tag("yes", "good") if pair.distinguishable else Tag("no")
+
+
+# Branches: what is drawn depends on which results there are.
+def convergence_plot(
+    series: Mapping[str, Sequence[tuple[int, Score]]],
+    *,
+    truth: float | None = None,
+    metric: str = "fd",
+    lines: str = "Estimator",
+) -> Figure:
+    """Show estimates, with their intervals, against the number of samples.
+
+    Parameters
+    ----------
+    series : mapping of str to sequence of (n, Score)
+        One line per entry, such as "plug-in" and "debiased", or one per model as
+        `genbounds.estimators.convergence` returns them; n increasing.
+    truth : float or None
+        Drawn as a level line.
+    metric : str
+        For the axis.
+    lines : str
+        What one line is, for the table: "Estimator", "Model".
+    """
+    if not series or not all(series.values()):
+        raise InputError("`series` must hold at least one line of at least one point.")
+    title = metric_title(metric)
+    points = [(name, n, score) for name, line in series.items() for n, score in line]
+    scores = [score for *_, score in points]
+    ends = {name: line[-1] for name, line in series.items()}
+    sizes = Scale.logarithmic(n for _, n, _ in points)
+    true = [] if truth is None else [truth]
+    scale = growth_scale(scores, [*(score.value for _, score in ends.values()), *true])
+    legend = [(name, series_style(k)) for k, name in enumerate(list(series)[:SERIES])]
+    legend += [("truth", DASHED) for _ in true]
+
+    def picture(width: float) -> Canvas:
+        canvas, axes = curve_axes(width, ("samples n", sizes), (title, scale), legend=legend)
+        # The first on top.
+        for index, (name, line) in reversed(list(enumerate(series.items()))):
+            _growth(canvas, axes, name, line, index, scale, banded=len(series) <= BANDS)
+        for value in true:
+            axes.axhline(value, **DASHED)
+        return canvas
+
+    at_the_end = [
+        f" {shown(name)}: {number(score.value)} at n = {number(n)}."
+        for name, (n, score) in list(ends.items())[:SERIES]
+    ] + [f" Truth: {number(value)}." for value in true]
+    return drawn(
+        picture,
+        alt=f"{title} against the number of samples.{''.join(at_the_end)}",
+        caption=f"{title} as the number of samples grows. "
+        + _convergence_caption(len(series), {score.level for score in scores}, truth),
+        table=Table(
+            (lines, "n", "Value", "Low", "High"),
+            [(Name(name), n, s.value, s.low, s.high) for name, n, s in points],
+        ),
+    )
+
+
+def _convergence_caption(lines: int, levels: set[float], truth: float | None) -> str:
+    """Say what is drawn, and how."""
+    at = f"{percent(levels.pop())} confidence intervals" if len(levels) == 1 else "intervals"
+    parts = [f"Bands are {at}" if lines <= BANDS else f"The table has the {at}"]
+    if truth is not None:
+        parts.append("the dashed line is the truth")
+    if lines > SERIES:
+        parts.append(f"the legend names the first {SERIES} lines")
+    return f"{'; '.join(parts)}. What lies beyond an axis is drawn at its edge."
+
+
+def _growth(
+    canvas: Canvas,
+    axes: Axes,
+    name: str,
+    line: Sequence[tuple[int, Score]],
+    index: int,
+    scale: Scale,
+    *,
+    banded: bool,
+) -> None:
+    """Draw one line of estimates, with their intervals as a band; pale if beyond the legend."""
+    style = series_style(index) if index < SERIES else {"color": COLOUR["grid"], "marker": "o"}
+    sizes = [n for n, _ in line]
+    values = [max(score.value, scale.floor) for _, score in line]
+    if banded:
+        band(axes, sizes, [score for _, score in line], scale, style["color"])
+    axes.plot(sizes, values, color=style["color"], linewidth=1.6)
+    for (n, score), value in zip(line, values, strict=True):
+        (point,) = axes.plot(n, value, **(style | {"linestyle": "none"}))
+        canvas.tip(point, f"{shown(name)}, n = {number(n)}: {with_interval(score)}")

@@ -1,0 +1,392 @@
+"""The pages of `genbounds select`, of its plan, and of mixtures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from genbounds._text import count, display, number, percent, shown
+from genbounds.report._scores import basis, score_plot, warning_blocks, with_assumptions
+from genbounds.report.blocks import Block, Cell, Figure, Name, Notes, Table, Tag
+from genbounds.report.drawing import (
+    COLOUR,
+    NAME_LIMIT,
+    SERIES,
+    Canvas,
+    Scale,
+    Style,
+    beside,
+    curve_axes,
+    drawn,
+    left_margin,
+    rows_axes,
+    series_style,
+)
+from genbounds.report.page import Page, Section, answer_page
+from genbounds.report.wording import (
+    interval_of,
+    lead_sentence,
+    metric_title,
+    score_table,
+    stop_reason,
+)
+from genbounds.results import Diagnostic, Score
+from genbounds.validation import InputError
+
+if TYPE_CHECKING:
+    from genbounds.mixtures import Mixture, MixtureSelection
+    from genbounds.select import ContextSelection, Selection, SelectionPlan
+
+
+def select_page(selection: Selection, *, warnings: Sequence[Diagnostic] = ()) -> Page:
+    """Build the page of `genbounds select`.
+
+    Parameters
+    ----------
+    selection : genbounds.select.Selection
+    warnings : sequence of Diagnostic
+        About the whole run: its files, for one.
+    """
+    best = ", ".join(display(name, limit=72) for name in selection.top)
+    title, at = metric_title(selection.metric), percent(selection.confidence)
+    are = "is" if len(selection.top) == 1 else "are"
+    left = len(selection.samples) - len(selection.set_aside)
+    of = f"of {count(left, 'model')}{' left' if selection.set_aside else ''} by {title}"
+    total = count(selection.total_samples, "sample")
+    if selection.certified:
+        lead = f"{best} {are} the best {of} from {total}, {selection.verdict}."
+    elif not left:
+        lead = "Every model was set aside: there is no answer."
+    else:
+        lead = f"{best} {are} ahead, {of}, but {total} do not certify that at {at}."
+    why = "" if selection.certified else f"; {stop_reason(selection.stopped)}"
+    took = f"in {count(selection.steps, 'step')}, policy {selection.policy}"
+    best_name = Name(selection.best) if left else "no model"
+    page = answer_page(
+        "Which model is best?",
+        lead,
+        ("Best" if selection.certified else "Ahead", best_name, title),
+        ("Answer", certificate(selection.certified), f"at {at}{why}"),
+        ("Samples", selection.total_samples, took),
+    )
+    spent = spending_plot(*spending(selection))
+    figures = [samples_plot(selection.samples, best=selection.best), spent]
+    page.add(Section("Where the samples went", figures))
+    blocks = warning_blocks(selection.scores, warnings)
+    if selection.scores:
+        blocks += [
+            score_plot(selection.scores, metric=selection.metric, level=selection.confidence),
+            "The intervals of all arms, at all times of the run, hold together with probability "
+            f"{at}.",
+        ]
+    blocks += [*set_aside(selection.set_aside), *basis(selection.scores)]
+    blocks.append(Notes(items=selection.notes, title="What the answer assumes"))
+    return page.add(Section("Scores at the end", blocks))
+
+
+def set_aside(arms: Mapping[str, str]) -> list[Block]:
+    """Return the arms that were set aside, and why, if there are any."""
+    rows = [(Name(arm), display(why, limit=300)) for arm, why in arms.items()]
+    return [Table(("Arm", "Why"), rows, "Arms that were set aside")] if rows else []
+
+
+def certificate(certified: bool) -> Tag:
+    """Return whether an answer is certified, as a coloured word."""
+    return Tag("certified", "good") if certified else Tag("not certified", "open")
+
+
+def contexts_page(result: ContextSelection, *, warnings: Sequence[Diagnostic] = ()) -> Page:
+    """Build the page of a selection with contexts.
+
+    Parameters
+    ----------
+    result : genbounds.select.ContextSelection
+    warnings : sequence of Diagnostic
+        About the whole run: its files, for one.
+    """
+    of, undecided = count(len(result.contexts), "context"), len(result.undecided)
+    title, at = metric_title(result.metric), f"at {percent(result.confidence)}"
+    answer = Tag("all certified", "good") if result.certified else Tag("undecided in part", "open")
+    page = answer_page(
+        "Which model for which kind of prompt?",
+        f"{len(result.contexts) - undecided} of {of} have a certified winner by {title}.",
+        ("Answer", answer, f"all winners right together {at}"),
+        ("Undecided", undecided, f"of {of}"),
+        ("Samples", result.total_samples, f"policy {result.policy}"),
+    )
+    scores = result.recommended_scores
+    blocks: list[Block] = [*warning_blocks(scores, warnings), winner_table(result)]
+    if not result.certified:
+        blocks.append(
+            "Where nothing is certified, the recommended model is the best by estimates that are "
+            "pooled over contexts: no guarantee."
+        )
+    page.add(Section("The winner in each context", blocks))
+    for context, selection in result.contexts.items():
+        page.add(Section(shown(str(context)), _context(selection)))
+    first = list(dict.fromkeys(n for one in result.contexts.values() for n in one.notes[:1]))
+    notes = Notes(items=first, title="What the answer assumes")
+    return page.add(Section("What this rests on", [*basis(scores), notes]))
+
+
+def winner_table(result: ContextSelection) -> Table:
+    """Return the winner in each context, and the score of the recommended model."""
+    rows: list[tuple[Cell, ...]] = []
+    for context, selection in result.contexts.items():
+        score, winner = result.recommended_scores.get(str(context)), result.winners[context]
+        won = Tag("undecided", "open") if winner is None else Name(winner)
+        value = (None, "–") if score is None else (score.value, interval_of(score))
+        undecided = ", ".join(map(shown, selection.undecided)) or "–"
+        recommended = Name(result.recommended[context] or "–")
+        name = Name(str(context))
+        rows.append((name, won, *value, selection.total_samples, undecided, recommended))
+    heads = ("Context", "Winner", "Score", "Interval", "Samples", "Undecided", "Recommended")
+    return Table(heads, rows)
+
+
+def _context(selection: Selection) -> list[Block]:
+    """Return all scores of one context, and what went wrong in it."""
+    scores, level = selection.scores, selection.confidence
+    return [
+        f"Stopped: {stop_reason(selection.stopped)}.",
+        *([score_plot(scores, metric=selection.metric, level=level)] if scores else []),
+        *set_aside(selection.set_aside),
+        Notes(items=selection.notes[1:], title="Remarks"),
+    ]
+
+
+def selection_plan_page(plan: SelectionPlan) -> Page:
+    """Build the page of `genbounds plan --confidence`.
+
+    Parameters
+    ----------
+    plan : genbounds.select.SelectionPlan
+    """
+    answer: Tag | int = Tag("none", "bad") if plan.budget is None else plan.budget
+    looks = f"samples of each model; the run draws at most {number(plan.limit)} of one"
+    page = answer_page(
+        "How many samples until the best is known?",
+        lead_sentence(plan),
+        ("Samples in all", answer, f"suffice with probability {percent(plan.power)}"),
+        ("Certified", percent(round(plan.certified, 3)), "of simulated runs"),
+        ("First look", plan.first_look, looks),
+    )
+    figure = score_plot(plan.scores, metric=plan.metric, level=plan.confidence)
+    blocks = with_assumptions(plan, pilot_table(plan), figure)
+    return page.add(Section("Models and their pilots", blocks))
+
+
+def pilot_table(plan: SelectionPlan) -> Table:
+    """Return the score of every pilot, and how far its model is likely to be drawn."""
+    drawn = {"Samples, median": [plan.samples[name] for name in plan.scores]}
+    caption = "Samples of each model in the simulated runs"
+    return score_table(plan.scores, drawn, value="Pilot", caption=caption)
+
+
+# --- mixtures -------------------------------------------------------------------------------------
+
+
+def mixture_page(mixture: Mixture) -> Page:
+    """Build the page of `genbounds mixture`.
+
+    Parameters
+    ----------
+    mixture : genbounds.decisions.Mixture
+    """
+    at = f"one-sided, {percent(mixture.level)}"
+    page = answer_page(
+        "Is a mixture of models better?",
+        lead_sentence(mixture),
+        ("Better than every model", certificate(mixture.certified), at),
+        ("Gain, at least", mixture.gain_low, f"{at}; estimate {number(mixture.gain)}"),
+        ("Score", mixture.score.value, f"of the mixture, {interval_of(mixture.score)}"),
+    )
+    figure = score_plot(_scores_by_share(mixture), metric=mixture.metric, level=mixture.level)
+    blocks = with_assumptions(mixture, share_table(mixture), figure)
+    return page.add(Section("Shares and scores", blocks))
+
+
+def mixture_selection_page(
+    result: MixtureSelection, *, warnings: Sequence[Diagnostic] = ()
+) -> Page:
+    """Build the page of `genbounds select --target mixture`.
+
+    Parameters
+    ----------
+    result : genbounds.select.MixtureSelection
+    warnings : sequence of Diagnostic
+        About the whole run: its files, for one.
+    """
+    answer = certificate(result.certified)
+    at = f"at {percent(result.confidence)}"
+    page = answer_page(
+        "Which mixture of models is best?",
+        lead_sentence(result),
+        ("Answer", answer, at if result.certified else f"{at}; {stop_reason(result.stopped)}"),
+        ("Gap, at most", result.gap_high, f"to the best mixture, {at}"),
+        ("Samples", result.total_samples, f"policy {result.policy}"),
+    )
+    scores = _scores_by_share(result)
+    figure = score_plot(scores, metric=result.metric, level=result.confidence)
+    shares = [sampled_share_table(result), figure, *set_aside(result.set_aside)]
+    blocks = with_assumptions(result, *shares, scores=scores, warnings=warnings)
+    return page.add(Section("Shares and scores", blocks))
+
+
+def _scores_by_share(result: Mixture | MixtureSelection) -> dict[str, Score]:
+    """Return the score of the mixture, then those of its models, the largest share first."""
+    order = sorted(result.weights, key=lambda name: -result.weights[name])
+    return {"mixture": result.score, **{name: result.scores[name] for name in order}}
+
+
+def share_table(mixture: Mixture) -> Table:
+    """Return the shares of a mixture and all scores."""
+    shares = {name: percent(round(share, 3)) for name, share in mixture.weights.items()}
+    rows = [
+        (Name(name), shares.get(name, ""), score.value, interval_of(score))
+        for name, score in _scores_by_share(mixture).items()
+    ]
+    return Table(("Model", "Share", "Score", "Interval"), rows)
+
+
+def sampled_share_table(result: MixtureSelection) -> Table:
+    """Return the shares of a mixture that was found while samples were drawn."""
+    _, *order = _scores_by_share(result)
+    rows = [
+        (Name(x), percent(round(result.weights[x], 3)), result.samples[x], result.scores[x].value)
+        for x in order
+    ]
+    return Table(("Arm", "Share", "Samples", "Score"), rows)
+
+
+# --- figures --------------------------------------------------------------------------------------
+
+
+def samples_plot(samples: Mapping[str, int], *, best: str | None = None) -> Figure:
+    """Show the samples spent on each arm of a selection.
+
+    Parameters
+    ----------
+    samples : mapping of str to int
+    best : str or None
+        The arm to show in colour.
+    """
+    if not samples:
+        raise InputError("`samples` must hold at least one arm.")
+    names = sorted(samples, key=lambda name: -samples[name])
+    total = sum(samples.values())
+
+    def picture(width: float) -> Canvas:
+        canvas, axes = rows_axes(width, names, right=62)
+        Scale(0, max(*samples.values(), 1) * 1.02).apply(canvas, axes)
+        for row, name in enumerate(names):
+            edge, fill = ("accent", "accent") if name == best else ("muted", "paper")
+            colours: Style = {"color": COLOUR[fill], "edgecolor": COLOUR[edge]}
+            (bar,) = axes.barh(row, samples[name], height=0.62, linewidth=1.2, **colours)
+            canvas.tip(bar, f"{shown(name)}: {count(samples[name], 'sample')}")
+            place: Style = {"va": "center", "xytext": (5, 0), "textcoords": "offset points"}
+            axes.annotate(canvas.text(number(samples[name])), (samples[name], row), **place)
+        axes.set_xlabel("samples drawn")
+        return canvas
+
+    shares = (percent(round(samples[name] / max(total, 1), 4)) for name in names)
+    return drawn(
+        picture,
+        alt=f"Samples drawn from each of {count(len(names), 'arm')}, {number(total)} together; "
+        f"most from {shown(names[0])}, {number(samples[names[0]])}.",
+        caption="Where the samples went. The arm that was selected is filled.",
+        table=Table(
+            ("Arm", "Samples", "Share"),
+            [(Name(name), samples[name], share) for name, share in zip(names, shares, strict=True)],
+        ),
+    )
+
+
+def spending(selection: Selection) -> tuple[list[int], dict[str, list[int]]]:
+    """Return the samples in total, and of each arm, after each step of a selection."""
+    import numpy as np
+
+    history = selection.history
+    spent = {
+        name: np.cumsum(np.where(history.picks == arm, history.drawn, 0)).tolist()
+        for arm, name in enumerate(history.names)
+    }
+    return np.cumsum(history.drawn).tolist(), spent
+
+
+# Branches: what is drawn depends on which results there are.
+def spending_plot(steps: Sequence[int], spent: Mapping[str, Sequence[int]]) -> Figure:
+    """Show which arms were drawn from as a selection went on.
+
+    Parameters
+    ----------
+    steps : sequence of int
+        Total samples drawn at each point in time, increasing.
+    spent : mapping of str to sequence of int
+        For each arm its samples at the same points in time.
+    """
+    if not steps or any(len(line) != len(steps) for line in spent.values()):
+        raise InputError("`spent` must hold, for every arm, one number for each of `steps`.")
+    names = sorted(spent, key=lambda name: -spent[name][-1])
+    edges, shares = _shares(steps, [spent[name] for name in names])
+    square = {"marker": "s", "markersize": 9, "linestyle": "none"}
+    legend = [(name, series_style(k) | square) for k, name in enumerate(names[:SERIES])]
+    across = "samples drawn in total", Scale(edges[0], edges[-1])
+    upright = "share of the draws", Scale(0.0, 1.0)
+
+    def picture(width: float) -> Canvas:
+        right = 14.0 + left_margin(width, names)
+        canvas, axes = curve_axes(width, across, upright, legend=legend, right=right, grid="")
+        axes.set_yticks([0.0, 0.5, 1.0], [percent(share) for share in (0.0, 0.5, 1.0)])
+        bottom = [0.0] * len(shares[0])
+        for index, (name, share) in enumerate(zip(names, shares, strict=True)):
+            top = [low + part for low, part in zip(bottom, share, strict=True)]
+            lines = [*bottom, bottom[-1]], [*top, top[-1]]
+            fill = COLOUR[f"series-{index}" if index < SERIES else "grid"]
+            style: Style = {"color": fill, "edgecolor": COLOUR["paper"], "linewidth": 0.8}
+            band = axes.fill_between(edges, *lines, step="post", **style)
+            canvas.tip(band, f"{shown(name)}: {number(spent[name][-1])} samples at the end")
+            if share[-1] > 0.07:  # as high as the text
+                token = canvas.text(name, limit=NAME_LIMIT[width])
+                look = {"color": COLOUR["ink"], "va": "center_baseline"}
+                beside(axes, (bottom[-1] + top[-1]) / 2.0, token, **look)
+            bottom = top
+        return canvas
+
+    points = sorted({round(i * (len(steps) - 1) / 9) for i in range(10)})
+    return drawn(
+        picture,
+        alt=f"Share of the draws that each of {count(len(names), 'arm')} had over time, up to "
+        f"{number(steps[-1])} samples in total; most went to {shown(names[0])}.",
+        caption="Which arms were drawn from as the selection went on, from bottom to top in the "
+        "order of the legend. An arm that was given up has no share any more."
+        + ("" if len(names) <= SERIES else f" The legend names the {SERIES} most drawn."),
+        table=Table(
+            ("Arm", *(f"at {number(steps[i])}" for i in points)),
+            [(Name(name), *(spent[name][i] for i in points)) for name in names],
+            "Samples drawn from each arm, by the total",
+        ),
+    )
+
+
+def _shares(
+    steps: Sequence[int], lines: Sequence[Sequence[int]]
+) -> tuple[list[int], list[list[float]]]:
+    """Return edges of stretches of time, and each line's share of what was drawn in each.
+
+    A stretch holds several rounds of all lines, so that taking turns looks like taking turns.
+    """
+    stretches = min(max(len(steps) // (4 * len(lines)), 1), 40)
+    ends = [round((k + 1) * len(steps) / stretches) - 1 for k in range(stretches)]
+    edges, shares = [0], [list[float]() for _ in lines]
+    last = [0] * len(lines)
+    for end in ends:
+        now = [line[end] for line in lines]
+        drawn = sum(now) - sum(last)
+        if drawn == 0:
+            continue
+        for share, one, before in zip(shares, now, last, strict=True):
+            share.append((one - before) / drawn)
+        edges.append(steps[end])
+        last = now
+    return edges, shares
