@@ -26,7 +26,7 @@ from genbounds.report.drawing import (
     Canvas,
     Row,
     Scale,
-    curve_axes,
+    curve_canvas,
     drawn,
     interval_rows,
 )
@@ -323,7 +323,8 @@ def claim_plot(row: Mapping[str, Any]) -> Figure:
     upright = "failure rate", Scale(floor, 3.0, log=True)
 
     def picture(width: float) -> Canvas:
-        canvas, axes = curve_axes(width, across, upright)
+        canvas = curve_canvas(width, across, upright)
+        axes = canvas.axes
         axes.plot(deltas, claims, **DASHED)
         for cell in cells:
             low, value, high = (max(cell[key], floor) for key in ("miss_low", "miss", "miss_high"))

@@ -16,7 +16,7 @@ from genbounds.report.drawing import (
     Scale,
     Style,
     band,
-    curve_axes,
+    curve_canvas,
     drawn,
     growth_scale,
     interval_rows,
@@ -117,6 +117,7 @@ def gate_plot(verdict: Verdict) -> Figure:
     scale = Scale.linear([0.0, *lines, *ends], margin=0.08)
     within = "within the unshaded part" if verdict.equivalence else "before the shaded part"
     mark = "filled" if verdict.reliable else "cross"
+    names = Name(verdict.candidate), Name(verdict.baseline)
     return interval_rows(
         [Row(verdict.candidate, ends, role, mark, f"worse by {worse}")],
         label=f"{metric_title(verdict.metric)}: worse by",
@@ -129,16 +130,9 @@ def gate_plot(verdict: Verdict) -> Figure:
         caption="How much worse the candidate is than the baseline; the dashed line is the "
         f"margin. Either end of the line is a one-sided limit at {percent(verdict.level)}. It "
         f"passes where the whole line lies {within}.",
-        table=Table.of(
-            {
-                "Candidate": [Name(verdict.candidate)],
-                "Baseline": [Name(verdict.baseline)],
-                "Worse by": [verdict.worse_by],
-                "Low": [verdict.low],
-                "High": [verdict.high],
-                "Margin": [margin],
-                "Decision": [_tag(verdict)],
-            }
+        table=Table(
+            ("Candidate", "Baseline", "Worse by", "Low", "High", "Margin", "Decision"),
+            [(*names, verdict.worse_by, verdict.low, verdict.high, margin, _tag(verdict))],
         ),
     )
 
@@ -273,7 +267,8 @@ def _curve(
     across = label, Scale.logarithmic(sizes)
 
     def picture(width: float) -> Canvas:
-        canvas, axes = curve_axes(width, across, (upright, scale))
+        canvas = curve_canvas(width, across, (upright, scale))
+        axes = canvas.axes
         (curve,) = axes.plot(sizes, values, color=COLOUR["accent"], linewidth=1.8)
         ends = (f"{number(values[k])} at {number(round(sizes[k]))}" for k in (0, -1))
         canvas.tip(curve, f"{upright} {', '.join(ends)}")
@@ -359,8 +354,9 @@ def track_plot(track: Track) -> Figure:
     scale = growth_scale(scores, [score.value for score in scores])
 
     def picture(width: float) -> Canvas:
-        canvas, axes = curve_axes(width, across, (title, scale))
-        band(axes, steps, scores, scale, COLOUR["accent"])
+        canvas = curve_canvas(width, across, (title, scale))
+        axes = canvas.axes
+        band(canvas, steps, scores, scale, COLOUR["accent"])
         values = [max(score.value, scale.floor) for score in scores]
         axes.plot(steps, values, color=COLOUR["accent"], linewidth=1.6)
         axes.axvline(track.best, **DASHED)

@@ -10,7 +10,15 @@ import numpy as np
 from genbounds._text import count, interval, number, percent, shown
 from genbounds.report._scores import basis, score_plot, warning_blocks, with_assumptions
 from genbounds.report.blocks import Block, Cell, Examples, Figure, Notes, Table, Tag, Tone
-from genbounds.report.drawing import COLOUR, DASHED, Canvas, Scale, curve_axes, drawn, series_style
+from genbounds.report.drawing import (
+    COLOUR,
+    DASHED,
+    Canvas,
+    Scale,
+    curve_canvas,
+    drawn,
+    series_style,
+)
 from genbounds.report.page import Page, Section, answer_page
 from genbounds.report.wording import mark, score_table, sentence, with_interval
 from genbounds.results import Diagnostic
@@ -251,20 +259,15 @@ def memorisation_page(
     copied = Tag("found", "bad") if result.copies else Tag("not significant", "good")
     depends = result.pvalue <= 1.0 - result.level
     share = percent(round(result.share_low, 3))
+    dependent = Tag("yes", "open") if depends else Tag("not significant", "good")
+    least = f"at least {number(result.copies_low)}"
+    of = f"{share} of {number(result.train_units)}, at {percent(result.level)}"
     page = answer_page(
         "Does the model copy its training data?",
         sentence(str(result)),
         ("Near copies", copied, f"p = {number(result.copies_pvalue, digits=2)}"),
-        (
-            f"{training.capitalize()} with near copies",
-            f"at least {number(result.copies_low)}",
-            f"{share} of {number(result.train_units)}, at {percent(result.level)}",
-        ),
-        (
-            f"Depends on the {training}",
-            Tag("yes", "open") if depends else Tag("not significant", "good"),
-            f"p = {number(result.pvalue, digits=2)}",
-        ),
+        (f"{training.capitalize()} with near copies", least, of),
+        (f"Depends on the {training}", dependent, f"p = {number(result.pvalue, digits=2)}"),
     )
     blocks = with_assumptions(result, ratio_plot(result), title="What these numbers assume")
     page.add(Section("Training rows against held-out rows", blocks))
@@ -298,8 +301,8 @@ def _pairs(result: Memorisation, fake: Pictures | None, train: Pictures | None) 
     suspects = result.suspects[:PICTURED]
     left, left_remark = _pictured([s.fake_row for s in suspects], fake)
     right, right_remark = _pictured([s.train_row for s in suspects], train)
-    remarks = f"{left_remark and left_remark + ' (generated)'}"
-    remarks += f"{right_remark and right_remark + ' (training)'}"
+    remarks = left_remark and f"{left_remark} (generated)"
+    remarks += right_remark and f"{right_remark} (training)"
     if not remarks and not any(uri for _, uri in (*left, *right)):
         return []
     title = (
@@ -333,7 +336,8 @@ def ratio_plot(result: Memorisation) -> Figure:
     def picture(width: float) -> Canvas:
         label = "distance ratio" if width < 500 else "distance to nearest / to fifth"
         across = label, Scale(0.0, 1.0, ticks=5)
-        canvas, axes = curve_axes(width, across, upright, legend=legend, grid="y")
+        canvas = curve_canvas(width, across, upright, legend=legend, grid="y")
+        axes = canvas.axes
         for index, (side, heights) in enumerate(zip(SIDES, sides, strict=True)):
             colour = COLOUR[f"series-{index}"]
             if not index:  # told apart without colours too

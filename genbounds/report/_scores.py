@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from genbounds._text import count, display, interval, number, percent, short, shown
@@ -18,7 +19,7 @@ from genbounds.report.drawing import (
     Scale,
     Style,
     band,
-    curve_axes,
+    curve_canvas,
     drawn,
     growth_scale,
     interval_rows,
@@ -45,8 +46,6 @@ from genbounds.results import Diagnostic, Difference, Ranking, Score, all_reliab
 from genbounds.validation import InputError
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from genbounds.estimators import PrecisionRecall
 
 SETTLING = (
@@ -59,6 +58,7 @@ USUAL = "The usual number still has its bias: it is what pytorch-fid prints of t
 """What stands above scores beside those of other programs."""
 
 LARGEST_MATRIX = 40
+SIGNIFICANT = {True: Tag("yes", "good"), False: Tag("no")}
 
 BANDS = 4
 """Bands of more lines than these hide one another: the table has the intervals."""
@@ -342,8 +342,8 @@ def difference_matrix(ranking: Ranking) -> Figure:
     def picture(width: float) -> Canvas:
         k, left = len(place), left_margin(width, place)
         cell = min(42.0, (width - left - 8) / k)
-        canvas = Canvas(width, cell * k + 34)
-        axes = canvas.axes(left=left, right=width - left - cell * k, top=28, bottom=6, grid="")
+        canvas = Canvas(width, cell * k + 34, (left, width - left - cell * k, 28.0, 6.0))
+        axes = canvas.axes
         axes.set_xlim(-0.5, k - 0.5)
         axes.set_ylim(k - 0.5, -0.5)
         names = [canvas.text(n, limit=NAME_LIMIT[width]) if cell >= 11 else "" for n in place]
@@ -353,13 +353,14 @@ def difference_matrix(ranking: Ranking) -> Figure:
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
         for pair in pairs:
-            _pair_cell(canvas, axes, pair, place)
+            _pair_cell(canvas, pair, place)
         for index in range(k):
             axes.plot(index, index, ".", color=COLOUR["muted"], markersize=2)
         return canvas
 
+    fields = attrgetter("low", "high", "pvalue_adjusted")
     rows = [
-        (Name(p.better), p.value, Name(p.worse), p.low, p.high, p.pvalue_adjusted, _answered(p))
+        (Name(p.better), p.value, Name(p.worse), *fields(p), SIGNIFICANT[p.distinguishable])
         for p in pairs
     ]
     return drawn(
@@ -379,14 +380,14 @@ def difference_matrix(ranking: Ranking) -> Figure:
     )
 
 
-def _pair_cell(canvas: Canvas, axes: Axes, pair: Difference, place: Mapping[str, int]) -> None:
+def _pair_cell(canvas: Canvas, pair: Difference, place: Mapping[str, int]) -> None:
     from matplotlib.patches import Rectangle
 
     i, j = sorted((place[pair.better], place[pair.worse]))
     certain = pair.distinguishable
     face, edge = ("accent", "accent") if certain else ("paper", "muted")
-    colours: Style = {"facecolor": COLOUR[face], "edgecolor": COLOUR[edge]}
-    patch = axes.add_patch(Rectangle((j - 0.44, i - 0.44), 0.88, 0.88, linewidth=0.8, **colours))
+    look: Style = {"facecolor": COLOUR[face], "edgecolor": COLOUR[edge], "linewidth": 0.8}
+    patch = canvas.axes.add_patch(Rectangle((j - 0.44, i - 0.44), 0.88, 0.88, **look))
     names = f"{shown(pair.better)} − {shown(pair.worse)}"
     ends = interval(pair.low, pair.high) + ("" if certain else ", not significant")
     canvas.tip(patch, f"{names}: {number(pair.value)} {ends}")
@@ -421,7 +422,7 @@ def gap_plot(ranking: Ranking) -> Figure:
         look = ("muted", "open") if pair.distinguishable else ("accent", "filled")
         doubt = "" if pair.distinguishable else ", may be as good"
         rows.append(Row(name, (low, value, high), *look, tip + doubt))
-        cells.append((Name(name), value, low, high, _answered(pair)))
+        cells.append((Name(name), value, low, high, SIGNIFICANT[pair.distinguishable]))
     none, label = 0.0, "behind the first"
     what = f"How far each model is behind {shown(first)}."
     if ranking.log_scale:
@@ -440,10 +441,6 @@ def gap_plot(ranking: Ranking) -> Figure:
         f"the dashed {short(none)}.",
         table=Table(("Model", "Behind", "Low", "High", "Significant"), cells),
     )
-
-
-def _answered(pair: Difference) -> Tag:
-    return Tag("yes", "good") if pair.distinguishable else Tag("no")
 
 
 # Branches: what is drawn depends on which results there are.
@@ -481,12 +478,21 @@ def convergence_plot(
     legend += [("truth", DASHED) for _ in true]
 
     def picture(width: float) -> Canvas:
-        canvas, axes = curve_axes(width, ("samples n", sizes), (title, scale), legend=legend)
-        # The first on top.
+        canvas = curve_canvas(width, ("samples n", sizes), (title, scale), legend=legend)
+        # The first on top; pale if beyond the legend.
         for index, (name, line) in reversed(list(enumerate(series.items()))):
-            _growth(canvas, axes, name, line, index, scale, banded=len(series) <= BANDS)
+            pale = {"color": COLOUR["grid"], "marker": "o"}
+            style = series_style(index) if index < SERIES else pale
+            places = [n for n, _ in line]
+            values = [max(score.value, scale.floor) for _, score in line]
+            if len(series) <= BANDS:
+                band(canvas, places, [score for _, score in line], scale, style["color"])
+            canvas.axes.plot(places, values, color=style["color"], linewidth=1.6)
+            for (n, score), value in zip(line, values, strict=True):
+                (point,) = canvas.axes.plot(n, value, **(style | {"linestyle": "none"}))
+                canvas.tip(point, f"{shown(name)}, n = {number(n)}: {with_interval(score)}")
         for value in true:
-            axes.axhline(value, **DASHED)
+            canvas.axes.axhline(value, **DASHED)
         return canvas
 
     at_the_end = [
@@ -514,25 +520,3 @@ def _convergence_caption(lines: int, levels: set[float], truth: float | None) ->
     if lines > SERIES:
         parts.append(f"the legend names the first {SERIES} lines")
     return f"{'; '.join(parts)}. What lies beyond an axis is drawn at its edge."
-
-
-def _growth(
-    canvas: Canvas,
-    axes: Axes,
-    name: str,
-    line: Sequence[tuple[int, Score]],
-    index: int,
-    scale: Scale,
-    *,
-    banded: bool,
-) -> None:
-    """Draw one line of estimates, with their intervals as a band; pale if beyond the legend."""
-    style = series_style(index) if index < SERIES else {"color": COLOUR["grid"], "marker": "o"}
-    sizes = [n for n, _ in line]
-    values = [max(score.value, scale.floor) for _, score in line]
-    if banded:
-        band(axes, sizes, [score for _, score in line], scale, style["color"])
-    axes.plot(sizes, values, color=style["color"], linewidth=1.6)
-    for (n, score), value in zip(line, values, strict=True):
-        (point,) = axes.plot(n, value, **(style | {"linestyle": "none"}))
-        canvas.tip(point, f"{shown(name)}, n = {number(n)}: {with_interval(score)}")

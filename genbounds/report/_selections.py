@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from genbounds._text import count, display, number, percent, shown
 from genbounds.report._scores import basis, score_plot, warning_blocks, with_assumptions
 from genbounds.report.blocks import Block, Cell, Figure, Name, Notes, Table, Tag
@@ -16,10 +18,10 @@ from genbounds.report.drawing import (
     Scale,
     Style,
     beside,
-    curve_axes,
+    curve_canvas,
     drawn,
     left_margin,
-    rows_axes,
+    rows_canvas,
     series_style,
 )
 from genbounds.report.page import Page, Section, answer_page
@@ -277,16 +279,16 @@ def samples_plot(samples: Mapping[str, int], *, best: str | None = None) -> Figu
     total = sum(samples.values())
 
     def picture(width: float) -> Canvas:
-        canvas, axes = rows_axes(width, names, right=62)
-        Scale(0, max(*samples.values(), 1) * 1.02).apply(canvas, axes)
+        canvas = rows_canvas(width, names, right=62)
+        Scale(0, max(*samples.values(), 1) * 1.02).apply(canvas, "samples drawn")
         for row, name in enumerate(names):
             edge, fill = ("accent", "accent") if name == best else ("muted", "paper")
             colours: Style = {"color": COLOUR[fill], "edgecolor": COLOUR[edge]}
-            (bar,) = axes.barh(row, samples[name], height=0.62, linewidth=1.2, **colours)
+            (bar,) = canvas.axes.barh(row, samples[name], height=0.62, linewidth=1.2, **colours)
             canvas.tip(bar, f"{shown(name)}: {count(samples[name], 'sample')}")
             place: Style = {"va": "center", "xytext": (5, 0), "textcoords": "offset points"}
-            axes.annotate(canvas.text(number(samples[name])), (samples[name], row), **place)
-        axes.set_xlabel("samples drawn")
+            token = canvas.text(number(samples[name]))
+            canvas.axes.annotate(token, (samples[name], row), **place)
         return canvas
 
     shares = (percent(round(samples[name] / max(total, 1), 4)) for name in names)
@@ -304,8 +306,6 @@ def samples_plot(samples: Mapping[str, int], *, best: str | None = None) -> Figu
 
 def spending(selection: Selection) -> tuple[list[int], dict[str, list[int]]]:
     """Return the samples in total, and of each arm, after each step of a selection."""
-    import numpy as np
-
     history = selection.history
     spent = {
         name: np.cumsum(np.where(history.picks == arm, history.drawn, 0)).tolist()
@@ -336,20 +336,20 @@ def spending_plot(steps: Sequence[int], spent: Mapping[str, Sequence[int]]) -> F
 
     def picture(width: float) -> Canvas:
         right = 14.0 + left_margin(width, names)
-        canvas, axes = curve_axes(width, across, upright, legend=legend, right=right, grid="")
-        axes.set_yticks([0.0, 0.5, 1.0], [percent(share) for share in (0.0, 0.5, 1.0)])
+        canvas = curve_canvas(width, across, upright, legend=legend, right=right, grid="")
+        canvas.axes.set_yticks([0.0, 0.5, 1.0], [percent(share) for share in (0.0, 0.5, 1.0)])
         bottom = [0.0] * len(shares[0])
         for index, (name, share) in enumerate(zip(names, shares, strict=True)):
             top = [low + part for low, part in zip(bottom, share, strict=True)]
             lines = [*bottom, bottom[-1]], [*top, top[-1]]
             fill = COLOUR[f"series-{index}" if index < SERIES else "grid"]
             style: Style = {"color": fill, "edgecolor": COLOUR["paper"], "linewidth": 0.8}
-            band = axes.fill_between(edges, *lines, step="post", **style)
+            band = canvas.axes.fill_between(edges, *lines, step="post", **style)
             canvas.tip(band, f"{shown(name)}: {number(spent[name][-1])} samples at the end")
             if share[-1] > 0.07:  # as high as the text
                 token = canvas.text(name, limit=NAME_LIMIT[width])
                 look = {"color": COLOUR["ink"], "va": "center_baseline"}
-                beside(axes, (bottom[-1] + top[-1]) / 2.0, token, **look)
+                beside(canvas, (bottom[-1] + top[-1]) / 2.0, token, **look)
             bottom = top
         return canvas
 

@@ -28,7 +28,6 @@ from genbounds.results import Score
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
 
 Style = dict[str, Any]
 """What matplotlib's functions take by name: colours, widths, marks."""
@@ -72,27 +71,38 @@ MARKS = "os^DvPX*"
 
 
 class Canvas:
-    """One drawing of a given size in CSS pixels."""
+    """One drawing, with axes inside.
 
-    def __init__(self, width: float, height: float) -> None:
+    Parameters
+    ----------
+    width, height : float
+        In CSS pixels.
+    margins : tuple of float
+        Left, right, top and bottom of the axes.
+    grid : {"x", "y", "both", ""}
+    """
+
+    def __init__(
+        self,
+        width: float,
+        height: float,
+        margins: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0),
+        *,
+        grid: str = "",
+    ) -> None:
         from matplotlib.figure import Figure
 
         self.width, self.height = width, height
         self.narrow = width < WIDE
         self._texts: list[str] = []
         self.figure = Figure(figsize=(width / 72, height / 72), dpi=72, facecolor="none")
-
-    def axes(
-        self, *, left: float, right: float, top: float, bottom: float, grid: str = "x"
-    ) -> Axes:
-        """Add axes with margins in pixels; `grid` is "x", "y", "both" or ""."""
-        w, h = self.width, self.height
-        box = (left / w, bottom / h, (w - left - right) / w, (h - top - bottom) / h)
-        axes = self.figure.add_axes(box, facecolor="none")
-        axes.spines[["top", "right"]].set_visible(False)
+        left, right, top, bottom = margins
+        across, upright = width - left - right, height - top - bottom
+        box = (left / width, bottom / height, across / width, upright / height)
+        self.axes = self.figure.add_axes(box, facecolor="none")
+        self.axes.spines[["top", "right"]].set_visible(False)
         if grid:
-            axes.grid(axis=grid)  # type: ignore[arg-type]
-        return axes
+            self.axes.grid(axis=grid)  # type: ignore[arg-type]
 
     def text(self, text: str, *, limit: int | None = None) -> str:
         """Return a token to draw in place of `text`, which may hold any character."""
@@ -197,13 +207,13 @@ class Scale:
         floor = -math.inf if zero is None else zero
         return cls(low / margin, high * margin, log=True, floor=floor, zero=zero)
 
-    def apply(self, canvas: Canvas, axes: Axes, *, upright: bool = False) -> None:
-        """Scale an axis of `axes`; its labels are plain text, never mathematics."""
+    def apply(self, canvas: Canvas, label: str, *, upright: bool = False) -> None:
+        """Scale and label an axis; the texts of its ticks are plain, never mathematics."""
         from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter
 
-        letter = "y" if upright else "x"
+        axes, letter = canvas.axes, "y" if upright else "x"
         axis = axes.yaxis if upright else axes.xaxis
-        axes.set(**{f"{letter}scale": "log" if self.log else "linear"})
+        axes.set(**{f"{letter}scale": "log" if self.log else "linear", f"{letter}label": label})
         axes.set(**{f"{letter}lim": (self.low, self.high)})
         most = 4 if canvas.narrow and not upright and self.ticks == 7 else self.ticks
         zero = self.zero
@@ -275,19 +285,18 @@ class Row:
     beside: str = ""
 
 
-def rows_axes(
-    width: float, names: Sequence[str], *, right: float, top: float = 8.0
-) -> tuple[Canvas, Axes]:
-    """Canvas of the height it takes, and axes with one named row per model, the first on top."""
+def rows_canvas(width: float, names: Sequence[str], *, right: float, top: float = 8.0) -> Canvas:
+    """Canvas of the height it takes, with one named row per model, the first on top."""
     row = 26.0 if len(names) <= 30 else 18.0  # generous while there are few
-    canvas = Canvas(width, 48 + top + row * len(names))
-    axes = canvas.axes(left=left_margin(width, names), right=right, top=top, bottom=44.0)
+    margins = (left_margin(width, names), right, top, 44.0)
+    canvas = Canvas(width, 48 + top + row * len(names), margins, grid="x")
+    axes = canvas.axes
     axes.set_ylim(len(names) - 0.5, -0.5)
     tokens = [canvas.text(name, limit=NAME_LIMIT[width]) for name in names]
     axes.set_yticks(range(len(names)), tokens)
     axes.tick_params(axis="y", length=0, pad=9)  # a mark at the very left stays clear of the names
     axes.spines["left"].set_visible(False)
-    return canvas, axes
+    return canvas
 
 
 def interval_rows(
@@ -324,43 +333,42 @@ def interval_rows(
 
     def picture(width: float) -> Canvas:
         names = [row.name for row in rows]
-        canvas, axes = rows_axes(width, names, right=right, top=24.0 if heading else 8.0)
-        scale.apply(canvas, axes)
+        canvas = rows_canvas(width, names, right=right, top=24.0 if heading else 8.0)
+        scale.apply(canvas, label)
         if heading:
             above = {"xycoords": "axes fraction", "xytext": (8, 6), "va": "baseline"}
-            beside(axes, 1.0, heading, **above)
+            beside(canvas, 1.0, heading, **above)
         for start, stop in shaded:
-            axes.axvspan(start, stop, color=COLOUR["bad"], alpha=0.12, linewidth=0)
+            canvas.axes.axvspan(start, stop, color=COLOUR["bad"], alpha=0.12, linewidth=0)
         for place in lines:
-            axes.axvline(place, **DASHED)
+            canvas.axes.axvline(place, **DASHED)
         for height, row in enumerate(rows):
-            _interval_mark(canvas, axes, height, row, scale)
+            _interval_mark(canvas, height, row, scale)
             if row.beside:
-                beside(axes, height, canvas.text(row.beside))
-        axes.set_xlabel(label)
+                beside(canvas, height, canvas.text(row.beside))
         return canvas
 
     return drawn(picture, alt=alt, caption=caption, table=table)
 
 
-def beside(axes: Axes, height: float, text: str, **style: Any) -> None:
+def beside(canvas: Canvas, height: float, text: str, **style: Any) -> None:
     """Write at the right end of a row."""
     usual: Style = {
         "color": COLOUR["muted"],
-        "xycoords": axes.get_yaxis_transform(),
+        "xycoords": canvas.axes.get_yaxis_transform(),
         "textcoords": "offset points",
         "xytext": (8, 0),
         "va": "center",
     }
-    axes.annotate(text, (1.0, height), **usual | style)
+    canvas.axes.annotate(text, (1.0, height), **usual | style)
 
 
-def _interval_mark(canvas: Canvas, axes: Axes, height: int, row: Row, scale: Scale) -> None:
+def _interval_mark(canvas: Canvas, height: int, row: Row, scale: Scale) -> None:
     """Draw value and interval in one row.
 
     An arrow at an end: the interval goes on beyond the axis, or to 0 on a logarithmic one.
     """
-    left, right = max(scale.low, scale.floor), scale.high
+    axes, left, right = canvas.axes, max(scale.low, scale.floor), scale.high
     colour = COLOUR[row.role]
     low, value, high = row.ends
     if not (math.isnan(low) or math.isnan(high)):
@@ -392,7 +400,7 @@ def _interval_mark(canvas: Canvas, axes: Axes, height: int, row: Row, scale: Sca
 # --- curves ---------------------------------------------------------------------------------------
 
 
-def curve_axes(
+def curve_canvas(
     width: float,
     x: tuple[str, Scale],
     y: tuple[str, Scale],
@@ -400,8 +408,8 @@ def curve_axes(
     legend: Sequence[tuple[str, Style]] = (),
     right: float = 14.0,
     grid: str = "both",
-) -> tuple[Canvas, Axes]:
-    """Canvas and axes for curves, with the label and the scale of either axis.
+) -> Canvas:
+    """Canvas for curves, with the label and the scale of either axis.
 
     Parameters
     ----------
@@ -415,22 +423,21 @@ def curve_axes(
     """
     from matplotlib.lines import Line2D
 
-    canvas = Canvas(width, 300 if width == WIDE else 270)
-    columns = 2 if canvas.narrow else 4
+    columns = 2 if width < WIDE else 4
+    top = 22.0 + 18 * math.ceil(len(legend) / columns) if legend else 12.0
+    height = 300.0 if width == WIDE else 270.0
+    canvas = Canvas(width, height, (62.0, right, top, 46.0), grid=grid)
     step = (width - 24) / columns
     for index, (name, style) in enumerate(legend):
         left = 12 + step * (index % columns)
-        height = 1.0 - (14 + 18 * (index // columns)) / canvas.height
+        level = 1.0 - (14 + 18 * (index // columns)) / height
         ends = [left / width, (left + 9) / width, (left + 18) / width]
-        canvas.figure.add_artist(Line2D(ends, [height] * 3, **style | {"markevery": [1]}))
+        canvas.figure.add_artist(Line2D(ends, [level] * 3, **style | {"markevery": [1]}))
         token = canvas.text(name, limit=17 if canvas.narrow else 20)
-        canvas.figure.text((left + 24) / width, height, token, va="center_baseline")
-    top = 22.0 + 18 * math.ceil(len(legend) / columns) if legend else 12.0
-    axes = canvas.axes(left=62, right=right, top=top, bottom=46, grid=grid)
-    for upright, (label, scale) in enumerate((x, y)):
-        scale.apply(canvas, axes, upright=bool(upright))
-        (axes.set_ylabel if upright else axes.set_xlabel)(label)
-    return canvas, axes
+        canvas.figure.text((left + 24) / width, level, token, va="center_baseline")
+    x[1].apply(canvas, x[0])
+    y[1].apply(canvas, y[0], upright=True)
+    return canvas
 
 
 def series_style(index: int) -> Style:
@@ -465,10 +472,11 @@ def growth_scale(scores: Sequence[Score], settled: Sequence[float]) -> Scale:
 
 
 def band(
-    axes: Axes, places: Sequence[float], scores: Sequence[Score], scale: Scale, colour: str
+    canvas: Canvas, places: Sequence[float], scores: Sequence[Score], scale: Scale, colour: str
 ) -> None:
     """Shade between the ends of the intervals of `scores`, where they are known."""
     ends = [(max(score.low, scale.floor), max(score.high, scale.floor)) for score in scores]
     known = [all(map(math.isfinite, pair)) for pair in ends]
     lows, highs = zip(*ends, strict=True)
-    axes.fill_between(places, lows, highs, where=known, color=colour, alpha=0.16, linewidth=0)
+    style: Style = {"color": colour, "alpha": 0.16, "linewidth": 0}
+    canvas.axes.fill_between(places, lows, highs, where=known, **style)

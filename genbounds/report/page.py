@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Sequence
+from base64 import b64encode
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from genbounds._text import number
 from genbounds.files import atomic_write, display
-from genbounds.report._formula import formula
 from genbounds.report.blocks import Block, Cell, Code, Facts, Link, Name, Tag
+from genbounds.report.formula import formula
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -121,7 +122,7 @@ def _environment() -> Environment:
     environment.globals |= {
         name: Markup(loader.get_source(environment, f"page.{name}")[0]) for name in ("css", "js")
     }
-    environment.filters |= {
+    filters: dict[str, Callable[..., Any]] = {
         "cell": _cell,
         "sort_key": _sort_key,
         "numeric": is_number,
@@ -130,9 +131,10 @@ def _environment() -> Environment:
         "long": lambda cell: isinstance(cell, str) and len(cell) > 30,
         "kind": lambda block: type(block).__name__,
         "formula": formula,
-        "base64": _base64,
-        "sha256": lambda text: _base64(sha256(text.encode()).digest()),
+        "base64": lambda data: b64encode(data).decode("ascii"),
+        "sha256": lambda text: sha256(text.encode()).digest(),
     }
+    environment.filters |= filters
     return environment
 
 
@@ -187,9 +189,3 @@ def is_number(cell: Cell) -> bool:
         found = FORMATTED.fullmatch(cell.removeprefix("<").removesuffix("%").rstrip())
         return cell == NO_VALUE or found is not None
     return cell is None or (isinstance(cell, (int, float)) and not isinstance(cell, bool))
-
-
-def _base64(data: bytes) -> str:
-    from base64 import b64encode
-
-    return b64encode(data).decode("ascii")

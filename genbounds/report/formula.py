@@ -13,6 +13,7 @@ def formula(latex: str) -> str | None:
     try:
         with drawing_style(style):
             canvas = Canvas(72, 72)
+            canvas.axes.remove()
             canvas.figure.text(0, 0, f"${_mathtext(latex)}$", fontsize=17, color=COLOUR["ink"])
             return canvas.svg(bbox_inches="tight", pad_inches=0.03)
     except ValueError:  # mathtext knows a part of LaTeX
