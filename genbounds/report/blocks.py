@@ -103,7 +103,14 @@ class Table:
 
     @classmethod
     def of(cls, columns: Mapping[str, Sequence[Cell]], caption: str = "") -> Table:
-        """Return the table of these `columns` by their heads."""
+        """Return the table of columns by their heads.
+
+        Parameters
+        ----------
+        columns : mapping of str to sequence of cells
+        caption : str
+            One line above the table; may be empty.
+        """
         return cls(tuple(columns), list(zip(*columns.values(), strict=True)), caption)
 
     def __post_init__(self) -> None:
