@@ -284,14 +284,13 @@ def check_same_dimension(name_a: str, d_a: int, name_b: str, d_b: int) -> None:
         )
 
 
-def refuse_removed_interval(interval: object) -> None:
-    """Refuse the resampled intervals of earlier releases; remove this check in the next one."""
-    if interval != "influence":
-        raise InputError(
-            "may be left out: intervals by jackknife and bootstrap were removed, which cover no "
-            "better and take many times as long. Resample with scipy.stats.bootstrap if you must.",
-            argument="interval",
-        )
+def removed_interval() -> InputError:
+    """Return the refusal of resampled intervals of earlier releases; remove it in the next one."""
+    return InputError(
+        "may be left out: intervals by jackknife and bootstrap were removed, which cover no "
+        "better and take many times as long. Resample with scipy.stats.bootstrap if you must.",
+        argument="interval",
+    )
 
 
 def check_installed(purpose: str, extra: str, *modules: str) -> None:

@@ -541,6 +541,8 @@ def leaked(fake: Checked, real: Checked) -> tuple[Diagnostic, ...]:
     """Warn of generated rows that are rows of the reference, in whichever precision."""
     one_precision = is_narrow(fake.rows) == is_narrow(real.rows)
     ids, others = (fake.ids, real.ids) if one_precision else (fake.single_ids, real.single_ids)
+    if not np.isin(ids, others).any():
+        return ()
     common, severity = judge_common_rows(ids, others, (fake.rows, real.rows))
     if severity is None:
         return ()

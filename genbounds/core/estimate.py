@@ -321,6 +321,8 @@ class Estimate:
 
     def made_from(self, **samples: Any) -> Estimate:
         """Return the same with what samples, by argument, say of their encoder; None: not used."""
+        if not any(hasattr(x, "origin") for x in samples.values()):
+            return self
         origins = {f"`{name}`": origin_of(x) for name, x in samples.items() if x is not None}
         if not any(origins.values()):
             return self
@@ -394,26 +396,19 @@ class Estimate:
             curvature=self.sample.curvature + self.reference.curvature,
             skewness=self.sample.skewness + self.reference.skewness,
         )
-        far = self._far_end(quantile)
-        return min(low, far), max(high, far)
-
-    def _far_end(self, quantile: float) -> float:
-        """Return the end towards which the variance grows, where few directions decide; or `value`.
-
-        In one direction T = δ², estimated with an error of standard deviation s, has the ends
-        (|δ| ± z s)² = T̂ + (1 + z²) s² ± z se with se = 2 |δ| s, which near δ = 0 says nothing of
-        how far T may be: an expansion in curvature / se³ breaks down. `lean` is s².
-        """
-        lean, shared = self.sample.lean + self.reference.lean, self.shared_variance != 0.0
+        # Where few directions decide, one end lies farther. In one direction T = δ², estimated with
+        # an error of standard deviation s, has the ends (|δ| ± z s)² = T̂ + (1 + z²) s² ± z se with
+        # se = 2 |δ| s, which near δ = 0 says nothing of how far T may be: an expansion in
+        # curvature / se³ breaks down. `lean` is s².
+        lean = self.sample.lean + self.reference.lean
         # The mixed part of two samples, whose quadratic parts are alike where this matters.
         pairs = math.sqrt(self.sample.pair_variance) + math.sqrt(self.reference.pair_variance)
-        if shared or 2.0 * lean**2 <= FEW_DIRECTIONS * pairs**2:
-            return self.value
         shift = (1.0 + quantile**2) * lean
-        if abs(shift) <= LARGEST_SHIFT * self.stderr:
-            return self.value
-        reach = quantile * max(self.stderr, pairs)
-        return self.value + shift + math.copysign(reach, lean)
+        few = self.shared_variance == 0.0 and 2.0 * lean**2 > FEW_DIRECTIONS * pairs**2
+        if few and abs(shift) > LARGEST_SHIFT * self.stderr:
+            far = self.value + shift + math.copysign(quantile * max(self.stderr, pairs), lean)
+            low, high = min(low, far), max(high, far)
+        return low, high
 
     def _range_warnings(
         self, value: float, ends: tuple[float, float], level: float
@@ -535,11 +530,14 @@ def studentised_interval(
     Raises
     ------
     InputError
-        As `cubed`. A standard error of NaN gives ends that are NaN.
+        If the cube of a standard error leaves double precision. That of NaN gives ends that are
+        NaN.
     """
     shift = 0.0
     if stderr > 0.0:
-        cube = cubed(stderr)
+        cube = stderr * stderr * stderr
+        if not sys.float_info.min <= cube < math.inf:
+            raise beyond_double()
         shift = (1.0 + quantile**2) * curvature + (1.0 + 2.0 * quantile**2) / 6.0 * skewness
         shift = min(max(shift / cube, -LARGEST_SHIFT), LARGEST_SHIFT)
     half = math.hypot(quantile, shift) * stderr
@@ -547,21 +545,12 @@ def studentised_interval(
     return centre - half, centre + half
 
 
-def cubed(stderr: float) -> float:
-    """Return the cube of a standard error other than 0.
-
-    Raises
-    ------
-    InputError
-        If it leaves double precision, as that of NaN does.
-    """
-    cube = stderr * stderr * stderr
-    if not sys.float_info.min <= cube < math.inf:
-        raise InputError(
-            "the standard error of the score, or its cube, is beyond double precision: multiply "
-            "all samples by a common number."
-        )
-    return cube
+def beyond_double() -> InputError:
+    """Return the refusal of a standard error whose cube leaves double precision."""
+    return InputError(
+        "the standard error of the score, or its cube, is beyond double precision: multiply "
+        "all samples by a common number."
+    )
 
 
 def welch_degrees_of_freedom(*parts: tuple[float, float]) -> float:

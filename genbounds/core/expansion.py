@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -222,8 +222,9 @@ def expand(
     if design is not None and design.seed is not None:
         return _expand_crossed(form, design, bias_only=bias_only), 0.0
     alone = design is None or design.independent
-    sums = _UnitSums(form, None if alone else design, bias_only=bias_only)
-    for _ in _parts(sums, part_rows):
+    curvature = None if bias_only else form.weighted()
+    sums = _UnitSums(form, None if alone else design, bias_only, curvature)
+    for _ in sums.add_rows(part_rows) if alone else sums.add_units(part_rows):
         error, noise = sums.error(noise_factor)
         if noise <= PART_NOISE * error.variance:
             break
@@ -232,9 +233,8 @@ def expand(
 
 def _expand_crossed(form: Form, design: Design, *, bias_only: bool) -> SampleError:
     """Expand in groups as without seeds, and add what seeds do (`core.crossed`)."""
-    sums = _UnitSums(form, design, bias_only=bias_only)
-    for _ in _parts(sums, None):
-        pass
+    sums = _UnitSums(form, design, bias_only, None if bias_only else form.weighted())
+    list(sums.add_units(None))
     error, _ = sums.error(1.0)
     rows = np.concatenate(sums.rows)
     linear = np.zeros(design.n)
@@ -244,37 +244,11 @@ def _expand_crossed(form: Form, design: Design, *, bias_only: bool) -> SampleErr
     cells = crossing.cells
     own = np.concatenate(sums.row_own).sum()
     if cells.units < design.n:
-        in_cells = _UnitSums(form, cells, bias_only=True)
-        for _ in _parts(in_cells, None):
-            pass
+        in_cells = _UnitSums(form, cells, True, None)
+        list(in_cells.add_units(None))
         own = in_cells.squares
     error = replace(error, units=design.labels)
     return crossing.error(error, linear, (sums.squares, np.array(squares), own))
-
-
-def _parts(sums: _UnitSums, part_rows: int | None) -> Iterator[None]:
-    """Absorb the sample part by part; all of it in one without `part_rows`."""
-    form, design = sums.form, sums.design
-    if design is None:
-        shuffler = np.random.default_rng(form.seed)
-        size = part_rows or form.rows_at_hand
-        for part in random_parts(form.seed, form.rows_at_hand, size):
-            for at, block in form.blocks(part):
-                # Pairs must not follow the order of a file.
-                order = at[:0] if sums.bias_only else shuffler.permutation(at.size)
-                sums.add_rows(block, at, part, order)
-            yield
-        return
-    used, enough = 0, form.n
-    if part_rows is not None and not design.weighted:
-        enough = min(part_rows, form.n)
-    size = min(max(64, BLOCK_BYTES // (8 * form.width)), enough)
-    cells = design.cells(np.random.default_rng(form.seed))
-    for chunk in chunks_of(form, design, cells, size):
-        sums.add_units(chunk)
-        used += chunk.rows.size
-        if used >= enough:
-            yield
 
 
 class _Chunk(NamedTuple):
@@ -313,59 +287,78 @@ def chunks_of(form: Form, design: Design, cells: Groups, rows: int) -> Iterator[
         start = stop
 
 
+@dataclass
 class _UnitSums:
     """Sums over the units of a sample, a block of rows at a time."""
 
-    def __init__(self, form: Form, design: Design | None, *, bias_only: bool) -> None:
-        self.form, self.design, self.bias_only = form, design, bias_only
-        self.units = form.n if design is None else design.units
-        self.curvature = None if bias_only else form.weighted()
-        self.centre = 0.0 if self.curvature is None else self.curvature.centre
-        self.numbers: list[Index] = []
-        self.linear: list[Float] = []  # Σ w IF of every unit
-        self.own: list[Float] = []  # M_II
-        self.row_own: list[Float] = self.own if design is None else []  # Σ w² h(x, x) of its rows
-        self.known: list[Float] = []  # the known part of that
-        self.products: list[Float] = []  # M_IJ of random pairs
-        self.rows: list[Index] = []
-        self.row_linear: list[Float] = []  # w IF of these rows of a design
-        self.squares = 0.0  # Σ M_II of units that are not centred
-        self.diagonal = 0.0
-        self.step_centre: float | None = None
+    form: Form
+    design: Design | None
+    bias_only: bool
+    curvature: WeightedSums | None
+    numbers: list[Index] = field(default_factory=list)
+    linear: list[Float] = field(default_factory=list)  # Σ w IF of every unit
+    own: list[Float] = field(default_factory=list)  # M_II
+    row_own: list[Float] = field(default_factory=list)  # Σ w² h(x, x) of the rows of units
+    known: list[Float] = field(default_factory=list)  # the known part of that
+    products: list[Float] = field(default_factory=list)  # M_IJ of random pairs
+    rows: list[Index] = field(default_factory=list)
+    row_linear: list[Float] = field(default_factory=list)  # w IF of these rows of a design
+    squares: float = 0.0  # Σ M_II of units that are not centred
+    diagonal: float = 0.0  # Σ G_I² M_II
+    step_centre: float | None = None
 
-    def add_rows(self, block: Any, at: Index, part: Index | None, order: Index) -> None:
-        """Absorb a block of independent rows, of which `order` is a random order.
-
-        `at`: their places in a part of the rows, or among all in their order.
-        """
+    def add_rows(self, part_rows: int | None) -> Iterator[None]:
+        """Absorb independent rows, one random part after another; all at once without its size."""
         form, n = self.form, self.form.n
-        influence, own, known = form.terms(block, at)
-        linear, own = (influence - self.centre) / n, own / n**2
-        self.linear.append(linear)
-        self.own.append(own)
-        if part is not None or form.rows_at_hand < n:
-            self.numbers.append(at if part is None else part[at])
-            self.known.append(np.broadcast_to(known, own.shape) / n**2)
-        if self.bias_only:
-            return
-        count = form.rows_at_hand if part is None else part.size
-        self.products.append(_across(form, block, *form.pairing(order, count)) / n**2)
-        if self.curvature is not None:
-            self._add_curvature(block, np.full(at.size, 1.0 / n), linear - 2.0 * own, own)
+        centre = 0.0 if self.curvature is None else self.curvature.centre
+        shuffler = np.random.default_rng(form.seed)
+        for part in random_parts(form.seed, form.rows_at_hand, part_rows or form.rows_at_hand):
+            for at, block in form.blocks(part):
+                influence, own, known = form.terms(block, at)
+                linear, own = (influence - centre) / n, own / n**2
+                self.linear.append(linear)
+                self.own.append(own)
+                if part is not None or form.rows_at_hand < n:
+                    self.numbers.append(at if part is None else part[at])
+                    self.known.append(np.broadcast_to(known, own.shape) / n**2)
+                if self.bias_only:
+                    continue
+                order = shuffler.permutation(at.size)  # pairs must not follow the order of a file
+                pairs = form.pairing(order, form.rows_at_hand if part is None else part.size)
+                self.products.append(_across(form, block, *pairs) / n**2)
+                if self.curvature is not None:
+                    weights = np.full(at.size, 1.0 / n)
+                    self._add_curvature(block, weights, linear - 2.0 * own, own)
+            yield
 
-    def add_units(self, chunk: _Chunk) -> None:
-        """Absorb the units of whole cells."""
+    def add_units(self, part_rows: int | None) -> Iterator[None]:
+        """Absorb whole cells of units, likewise; the rows of a part are its size or a few more."""
+        form, design = self.form, self.design
+        assert design is not None
+        used, enough = 0, form.n
+        if part_rows is not None and not design.weighted:
+            enough = min(part_rows, form.n)
+        size = min(max(64, BLOCK_BYTES // (8 * form.width)), enough)
+        cells = design.cells(np.random.default_rng(form.seed))
+        for chunk in chunks_of(form, design, cells, size):
+            self._add_chunk(chunk)
+            used += chunk.rows.size
+            if used >= enough:
+                yield
+
+    def _add_chunk(self, chunk: _Chunk) -> None:
         form, design = self.form, self.design
         assert design is not None
         block, starts, cells = chunk.block, chunk.starts, chunk.cells
         weights = design.weights[chunk.rows]
+        centre = 0.0 if self.curvature is None else self.curvature.centre
         influence, own, known = form.terms(block, chunk.rows)
         self.rows.append(chunk.rows)
         self.row_linear.append(weights * influence)
         linear, row_own, known = (
             np.add.reduceat(values, starts[:-1])
             for values in (
-                weights * (influence - self.centre),
+                weights * (influence - centre),
                 weights**2 * own,
                 weights**2 * known,
             )
@@ -439,7 +432,8 @@ class _UnitSums:
 
     def error(self, noise_factor: float) -> tuple[SampleError, float]:
         """Bring together what was absorbed so far, and say what is noise of a part."""
-        form, units = self.form, self.units
+        form = self.form
+        units = form.n if self.design is None else self.design.units
         linear, own = np.concatenate(self.linear), np.concatenate(self.own)
         row_own = own if self.design is None else np.concatenate(self.row_own)
         used = linear.size

@@ -9,7 +9,7 @@ docs/explanation/sampling.md.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,34 +27,26 @@ PAIR_WORK = 1 << 27
 """... so many products, where those of a row grow with the square of its width."""
 
 
-class TwoSamples(NamedTuple):
-    """What the rows of two samples tell to second order, and how they were drawn.
+Forms = tuple[Form, Form]
+"""Of both samples; `across` of the first takes blocks of either."""
 
-    Attributes
-    ----------
-    forms : tuple of Form
-        `across` of the first takes blocks of either.
-    designs : tuple of Design or None
-        None: independent rows.
-    """
-
-    forms: tuple[Form, Form]
-    designs: tuple[Design | None, Design | None]
+Designs = tuple[Design | None, Design | None]
+"""Of both samples; None: independent rows."""
 
 
-def mixed_square(samples: TwoSamples) -> float:
+def mixed_square(forms: Forms, designs: Designs) -> float:
     """Σ M_IJ² over the units I of one sample and J of the other, estimated from random ones."""
-    (one, two), designs = samples.forms, samples.designs
-    rngs = [np.random.default_rng(form.seed + k) for k, form in enumerate(samples.forms)]
+    one, two = forms
+    rngs = [np.random.default_rng(form.seed + k) for k, form in enumerate(forms)]
     if all(design is None or design.independent for design in designs):
         most = int(np.clip(PAIR_WORK // one.width**2, LEAST_PAIRS, MOST_PAIRS))
         x, y = (
             form.block(rng.integers(form.rows_at_hand, size=most))
-            for form, rng in zip(samples.forms, rngs, strict=True)
+            for form, rng in zip(forms, rngs, strict=True)
         )
         k = np.arange(most)
         return float(np.mean(one.across(x, k, y, k) ** 2)) / (one.n * two.n)
-    (x, ones, n), (y, twos, m) = map(_random_steps, samples.forms, designs, rngs)
+    (x, ones, n), (y, twos, m) = map(_random_steps, forms, designs, rngs)
     k = np.arange(max(len(ones), len(twos)))
     values = _products(one, x, y, ones, k % len(ones), twos, k % len(twos))
     return n * m * float(np.mean(values**2))
@@ -180,7 +172,7 @@ def _refuse_common(names: NDArray[Any] | None, others: NDArray[Any] | None, why:
 
 
 def shared_error(
-    samples: TwoSamples, errors: tuple[SampleError, SampleError], common: NDArray[Any]
+    forms: Forms, designs: Designs, errors: tuple[SampleError, SampleError], common: NDArray[Any]
 ) -> SharedError:
     """Error of two samples that share units, from the influence of every unit of either.
 
@@ -189,14 +181,14 @@ def shared_error(
 
     Parameters
     ----------
-    samples : TwoSamples
-        Both with a design that names its units.
+    forms, designs : tuple
+        Both designs name their units.
     errors : tuple of SampleError
         Of either sample as if the other were exact, with the influence of every unit.
     common : ndarray
         Names of the shared units, at least two.
     """
-    shared = _Shared.of(samples, common)
+    shared = _Shared.of(forms, designs, common)
     own = shared.own_products()
     # Influences in the units of the estimate, centred within strata.
     steps = [_unit_steps(error) for error in errors]
@@ -208,7 +200,7 @@ def shared_error(
     alone = np.delete(steps[1], shared.units[1])  # a shared unit counts once
     first = float(joint[0] @ joint[0]) + float(alone @ alone)
     second = 2.0 * shared.joint_square()
-    if not samples.forms[0].bounded:  # a pair of outliers can make it anything
+    if not forms[0].bounded:  # a pair of outliers can make it anything
         second = min(second, first)
     scaled = [side * np.sqrt(side.size * (side.size - 1.0)) for side in steps]
     seeds = sum(error.seeds.variance for error in errors if error.seeds is not None)
@@ -221,9 +213,9 @@ def shared_error(
     )
 
 
-def shared_bias(samples: TwoSamples, common: NDArray[Any]) -> float:
+def shared_bias(forms: Forms, designs: Designs, common: NDArray[Any]) -> float:
     """Bias of the mixed term alone, as in `shared_error`."""
-    return 2.0 * float(_Shared.of(samples, common).own_products().sum())
+    return 2.0 * float(_Shared.of(forms, designs, common).own_products().sum())
 
 
 def _unit_steps(error: SampleError) -> Float:
@@ -238,17 +230,17 @@ def _unit_steps(error: SampleError) -> Float:
 class _Shared:
     """Units that two samples share: the number of each in either design."""
 
-    samples: TwoSamples
+    forms: Forms
     designs: tuple[Design, Design]
     units: tuple[Index, Index]
 
     @classmethod
-    def of(cls, samples: TwoSamples, common: NDArray[Any]) -> _Shared:
-        one, two = samples.designs
+    def of(cls, forms: Forms, designs: Designs, common: NDArray[Any]) -> _Shared:
+        one, two = designs
         assert one is not None
         assert two is not None
         places = [np.searchsorted(np.asarray(design.labels), common) for design in (one, two)]
-        return cls(samples, (one, two), (places[0], places[1]))
+        return cls(forms, (one, two), (places[0], places[1]))
 
     @property
     def stratified(self) -> bool:
@@ -287,7 +279,7 @@ class _Shared:
             self._steps(k, place[units], None if mates is None else place[mates[units]])
             for k, place in enumerate(self.units)
         )
-        first, form = np.arange(units.size), self.samples.forms[0]
+        first, form = np.arange(units.size), self.forms[0]
         values = []
         for shift in range(1, shifts + 1):
             other = (first + shift) % units.size
@@ -311,12 +303,12 @@ class _Shared:
             part = slice(start, start + step)
             (one, steps), (two, others) = self._steps(0, ones[part]), self._steps(1, twos[part])
             k = np.arange(len(steps))
-            values.append(_products(self.samples.forms[0], one, two, steps, k, others, k))
+            values.append(_products(self.forms[0], one, two, steps, k, others, k))
         return np.concatenate(values)
 
     def _steps(self, k: int, units: Index, mates: Index | None = None) -> tuple[Any, Steps]:
         """Units of sample k as a block; with mates less those, over √2."""
-        design, form = self.designs[k], self.samples.forms[k]
+        design, form = self.designs[k], self.forms[k]
         members = units if mates is None else np.column_stack([units, mates]).ravel()
         rows, starts = design.rows.take(members)
         cells = np.arange(0, members.size + 1, 1 if mates is None else 2)
@@ -324,7 +316,7 @@ class _Shared:
         return form.block(rows), contrasts(starts, cells, weights, stratified=mates is not None)
 
     def _rng(self) -> np.random.Generator:
-        return np.random.default_rng(self.samples.forms[0].seed)
+        return np.random.default_rng(self.forms[0].seed)
 
     def _mates(self, rng: np.random.Generator) -> Index:
         """Another unit of the same stratum for each, by a cycle through its members at random."""

@@ -13,7 +13,6 @@ import numpy as np
 from genbounds.core.design import Index
 from genbounds.core.estimate import Estimate, SampleError, bias_left
 from genbounds.core.expansion import HALVING_NOISE, halved, third_order
-from genbounds.core.two_samples import shared_units
 from genbounds.diagnostics import Severity, warn_of
 from genbounds.estimators._extrapolation import LINEAR, Subsets, extrapolate
 from genbounds.estimators.frechet._by_fit import DOUBTS, debias_by_fit
@@ -56,8 +55,8 @@ def debias(fake: FrechetSample, real: FrechetSample, *, every_row: bool) -> Esti
     if few:
         # A few repeated rows, which real images have, do not disturb a fit.
         fake, real = (_without_repeats(sample) for sample in (fake, real))
-    shared = shared_units(fake.design, real.design) is not None
-    if not shared and fake.independent and real.independent:
+    pair = FrechetPair(fake, real, every_row=every_row)
+    if pair.common is None and fake.independent and real.independent:
         small, other = (fake, real) if fake.effective <= real.effective else (real, fake)
         fits = few or (
             min(ratios) < FIT_RATIO
@@ -70,7 +69,7 @@ def debias(fake: FrechetSample, real: FrechetSample, *, every_row: bool) -> Esti
             doubts = {one.code for one in estimate.warnings if one.severity == "unreliable"}
             if few or doubts.isdisjoint(DOUBTS):
                 return estimate
-    return debias_by_expansion(fake, real, every_row=every_row)
+    return debias_by_expansion(pair)
 
 
 def _without_repeats(sample: FrechetSample) -> FrechetSample:
@@ -80,10 +79,9 @@ def _without_repeats(sample: FrechetSample) -> FrechetSample:
     return sample if design.units < (1.0 - REPEATED_SHARE) * design.n else sample.as_independent()
 
 
-def debias_by_expansion(fake: FrechetSample, real: FrechetSample, *, every_row: bool) -> Estimate:
+def debias_by_expansion(pair: FrechetPair) -> Estimate:
     """Second order, and third order by halving whichever sample is not large."""
-    samples, ratios = (fake, real), per_dimension(fake, real)
-    pair = FrechetPair(fake, real, every_row=every_row)
+    samples, ratios = pair.samples, per_dimension(*pair.samples)
     expanded = pair.expand()
     errors, shared = expanded.errors, expanded.shared
     second_order = pair.plugin() - expanded.bias
@@ -99,7 +97,7 @@ def debias_by_expansion(fake: FrechetSample, real: FrechetSample, *, every_row: 
     ]
     if shared is not None and any(small):  # a unit in both lies in the same half of both
         small = [True, True]
-    halves = _halves(samples, small, every_row, joint=shared is not None) if any(small) else None
+    halves = _halves(pair, small) if any(small) else None
     value, shared_variance = second_order, expanded.shared_variance
     if halves is not None:
         value = third_order(second_order, _half_values(halves))
@@ -110,8 +108,8 @@ def debias_by_expansion(fake: FrechetSample, real: FrechetSample, *, every_row: 
     warnings: tuple[Diagnostic, ...] = ()
     if min(ratios) < FEW_RATIO:  # says all: too few even if rows were independent
         warnings = (warn_of("few-per-dimension", ratio=min(ratios), least=FEW_RATIO),)
-    elif not (fake.independent and real.independent):
-        warnings = _dependence(samples, dependence, pair.directions[0].size)
+    elif not all(side.independent for side in samples):
+        warnings = _dependence(samples, dependence, pair.directions.roots.size)
     estimate = make_estimate(
         "second-order" if halves is None else "third-order",
         value,
@@ -127,16 +125,14 @@ def debias_by_expansion(fake: FrechetSample, real: FrechetSample, *, every_row: 
     return estimate.warned(warn_of("tail-bias", times=max(tails), left=left, stderr=stderr))
 
 
-def _halves(
-    samples: tuple[FrechetSample, FrechetSample], small: list[bool], every_row: bool, *, joint: bool
-) -> list[FrechetPair] | None:
+def _halves(pair: FrechetPair, small: list[bool]) -> list[FrechetPair] | None:
     """Random halves of the units of the small samples; None where a stratum has too few units.
 
-    `joint`: shared units go into the same half of either sample.
+    Shared units go into the same half of either sample.
     """
     parts: list[tuple[FrechetSample, ...]] = []
-    named = None
-    for sample, is_small in zip(samples, small, strict=True):
+    joint, named = pair.common is not None, None
+    for sample, is_small in zip(pair.samples, small, strict=True):
         design = sample.design
         if not is_small:
             parts.append((sample, sample))
@@ -149,7 +145,9 @@ def _halves(
             if joint and design.labels is not None:
                 named = design.labels, half
             parts.append(sample.halves(half))
-    return [FrechetPair(one, two, every_row=every_row) for one, two in zip(*parts, strict=True)]
+    return [
+        FrechetPair(one, two, every_row=pair.every_row) for one, two in zip(*parts, strict=True)
+    ]
 
 
 def _half_values(halves: list[FrechetPair]) -> list[float]:
@@ -192,7 +190,7 @@ def _excess(
     By its tails, of rows as if they were independent; by tails and dependence, at least 1. Both
     are 1 where no rows are known. Dependence is as fewer rows, which halving deals with.
     """
-    roots = pair.directions[0]
+    roots = pair.directions.roots
     tails, dependence = [1.0, 1.0], [1.0, 1.0]
     for k, (side, error) in enumerate(zip(pair.samples, errors, strict=True)):
         if side.rows is None or side.n is None:

@@ -26,7 +26,7 @@ from genbounds.estimators.frechet._sample import (
     sample_of,
     sample_of_rows,
 )
-from genbounds.origins import check_same_encoder, origin_of
+from genbounds.origins import UNKNOWN, check_same_encoder, origin_of
 from genbounds.results import Score
 from genbounds.samples import Sample
 from genbounds.validation import (
@@ -35,7 +35,7 @@ from genbounds.validation import (
     check_choice,
     check_open_unit,
     check_same_dimension,
-    refuse_removed_interval,
+    removed_interval,
 )
 
 ESTIMATORS = ("debiased", "plugin", "infinity")
@@ -116,7 +116,8 @@ def frechet_distance(
     """
     level = check_open_unit("level", level)
     check_choice("estimator", estimator, ESTIMATORS)
-    refuse_removed_interval(interval)
+    if interval != "influence":
+        raise removed_interval()
     reference = FrechetReference(real)
     estimate = reference.estimate(fake, estimator=estimator, influences=False)
     return estimate.made_from(fake=fake, real=real).score(level)
@@ -179,7 +180,7 @@ class FrechetReference:
             if isinstance(real, Moments):
                 _ = self._side.factor  # refuses what is no covariance before anything is drawn
         self._classes = classes_of(real) if isinstance(real, Sample) else None
-        self._origin = origin_of(real)
+        self._origin = origin_of(real) if hasattr(real, "origin") else UNKNOWN
 
     @property
     def d(self) -> int:
@@ -219,7 +220,7 @@ class FrechetReference:
     def plugin(self, fake: Any) -> float:
         """Plug-in distance of `fake`, biased upward; never negative."""
         with threads_for(max(_work(fake), self._work)):
-            side, real, unit = self._pair(fake if isinstance(fake, Moments) else Sample(fake))
+            side, real, unit, _ = self._pair(fake if isinstance(fake, Moments) else Sample(fake))
             return plugin_value(side, real) * factor_of(unit, 2)
 
     def estimate(
@@ -238,43 +239,57 @@ class FrechetReference:
         (docs/explanation/frechet.md).
         """
         check_choice("estimator", estimator, ESTIMATORS)
-
-        def score(fake: Any) -> Estimate:
-            side, real, unit = self._pair(fake)
-            if estimator == "plugin":
-                found = plugin(side, real, every_row=influences)
-            elif estimator == "infinity":
-                if not (side.independent and real.independent):
-                    raise not_independent("FD∞")
-                found = infinity(side, real, subsets or Subsets(), every_row=influences)
-            else:
-                found = debias(side, real, every_row=influences)
-            offset = _offset(side, real)
-            if offset > LOST_OFFSET:
-                found = found.warned(warn_of("far-from-zero", offset=offset))
-            if influences and side.seen is not None:
-                found = replace(found, sample=replace(found.sample, row_ids=side.seen.single_ids))
-            return found if unit == 1.0 else scaled_back(found, unit, power=2)
-
         with threads_for(max(_work(fake), self._work)):
-            return score_by_class(fake, self._classes, score)
+            if not isinstance(fake, Sample):
+                return self._estimate(fake, estimator, subsets, influences)
+            return score_by_class(
+                fake, self._classes, lambda x: self._estimate(x, estimator, subsets, influences)
+            )
 
-    def _pair(self, fake: Any) -> tuple[FrechetSample, FrechetSample, float]:
-        """Return both samples, and the power of two by which their features were divided."""
+    def _estimate(
+        self, fake: Any, estimator: str, subsets: Subsets | None, influences: bool
+    ) -> Estimate:
+        side, real, unit, offset = self._pair(fake)
+        if estimator == "plugin":
+            found = plugin(side, real, every_row=influences)
+        elif estimator == "infinity":
+            if not (side.independent and real.independent):
+                raise not_independent("FD∞")
+            found = infinity(side, real, subsets or Subsets(), every_row=influences)
+        else:
+            found = debias(side, real, every_row=influences)
+        if offset > LOST_OFFSET:
+            found = found.warned(warn_of("far-from-zero", offset=offset))
+        if influences and side.seen is not None:
+            found = replace(found, sample=replace(found.sample, row_ids=side.seen.single_ids))
+        return found if unit == 1.0 else scaled_back(found, unit, power=2)
+
+    def _pair(self, fake: Any) -> tuple[FrechetSample, FrechetSample, float, float]:
+        """Return both samples as they are computed with: moved and scaled where digits need it.
+
+        And the power of two by which features were divided, and the largest mean of a feature that
+        both share, in standard deviations.
+        """
         if self._origin:
             check_same_encoder({"`fake`": origin_of(fake), "`real`": self._origin})
         side, real = sample_of("fake", fake), self._side
         check_same_dimension("fake", side.mean.size, "real", real.mean.size)
-        if side.rows is not None and real.rows is not None and _offset(side, real) > LARGEST_OFFSET:
-            origin = np.asarray(real.rows[0], dtype=np.float64)
+        common = np.minimum(np.abs(side.mean), np.abs(real.mean))
+        spread = math.sqrt(max(side.trace, real.trace) / common.size)
+        offset = float(common.max()) / spread if spread > 0.0 else 0.0
+        if offset > LARGEST_OFFSET and side.rows is not None and real.rows is not None:
+            offset, origin = 0.0, np.asarray(real.rows[0], dtype=np.float64)
             side, real = (_moved(one, origin=origin) for one in (side, real))
-        unit = _unit(side, real)
-        if unit != 1.0:
+        gap, unit = side.mean - real.mean, 1.0
+        with np.errstate(over="ignore"):
+            size = side.trace + real.trace + float(gap @ gap)
+        if not 10.0 ** (-2.0 * DECADES) <= size <= 10.0 ** (2.0 * DECADES):
+            unit = _unit(side, real, gap, size)
             side, real = (_moved(one, unit=unit) for one in (side, real))
         small, large = sorted((side.trace, real.trace))
         if 0.0 < small < NEGLIGIBLE_TRACE * large:
             raise _constant_beside(side, real, unit)
-        return side, real, unit
+        return side, real, unit, offset
 
 
 def _work(x: Any) -> float:
@@ -285,30 +300,18 @@ def _work(x: Any) -> float:
     return float(shape[0]) * float(shape[1]) * min(shape) if len(shape) == 2 else 0.0
 
 
-def _unit(fake: FrechetSample, real: FrechetSample) -> float:
-    """Return the power of two by which to divide the features; 1 if their size is ordinary.
+def _unit(fake: FrechetSample, real: FrechetSample, gap: Float, size: float) -> float:
+    """Return the power of two by which to divide the features.
 
-    Their size is that of their deviations, or of the gap of their means.
+    Their `size`, squared, is that of their deviations and of the gap of their means.
     """
-    gap = fake.mean - real.mean
-    with np.errstate(over="ignore"):
-        total = fake.trace + real.trace + float(gap @ gap)
-    if 10.0 ** (-2.0 * DECADES) <= total <= 10.0 ** (2.0 * DECADES):
-        return 1.0
-    if 1e-280 < total < math.inf:
-        return unit_of(math.sqrt(total), decades=DECADES)
+    if 1e-280 < size < math.inf:
+        return unit_of(math.sqrt(size), decades=DECADES)
     # Squares are not to be trusted.
     sides = [side.centred for side in (fake, real) if side.rows is not None]
     roots = [math.sqrt(side.trace) for side in (fake, real) if side.rows is None]
     largest = max(float(np.abs(gap).max()), *(float(np.abs(x).max()) for x in sides), *roots)
     return unit_of(largest, decades=DECADES)
-
-
-def _offset(fake: FrechetSample, real: FrechetSample) -> float:
-    """Largest mean of a feature that both samples share, in standard deviations."""
-    common = np.minimum(np.abs(fake.mean), np.abs(real.mean))
-    spread = math.sqrt(max(fake.trace, real.trace) / real.mean.size)
-    return float(common.max()) / spread if spread > 0.0 else 0.0
 
 
 def _moved(side: FrechetSample, *, origin: Float | float = 0.0, unit: float = 1.0) -> FrechetSample:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,8 +66,6 @@ class Rows(NamedTuple):
     linear : ndarray of shape (k, d) or (k, r)
         Its products are the linear part of h: `x` for covariances with divisor n - 1; those of
         weighted rows as they are err with the square of the mean, which makes it √s w.
-    diagonal : ndarray of shape (k,)
-        Σ_i H_ii w_i² of each.
     generated : bool
         Which sample they are of.
     """
@@ -74,7 +73,6 @@ class Rows(NamedTuple):
     x: Float
     w: NDArray[Any]
     linear: NDArray[Any]
-    diagonal: Float
     generated: bool
 
 
@@ -98,6 +96,8 @@ class RootHessian:
         2 Σ_j H_ij - 2 H_ii.
     weights : ndarray of shape (r, r)
         H.
+    shares, squares : ndarray of shape (r,)
+        Σ_j s_j / (s_i + s_j), and Σ_j of its squares.
     """
 
     def __init__(self, roots: Float, dtype: np.dtype[Any] | None = None) -> None:
@@ -109,14 +109,17 @@ class RootHessian:
         s = roots.astype(self.dtype)
         self.weights: NDArray[Any] = np.divide(s / 2, np.add.outer(s, s))
         self.weights *= s[:, None]
+        self.factor: NDArray[Any] | None = None
         if roots.size > WIDE:
-            factor = _short_factor(roots, self.dtype)
-            self.factor: NDArray[Any] | None = factor.astype(self.dtype)
-            sums: Float = factor @ factor.sum(axis=0)
-        else:
-            self.factor = None
-            sums = self.weights.sum(axis=1, dtype=np.float64)
-        self.slopes: Float = 2.0 * (sums - self.diagonal)
+            self.factor = _short_factor(roots, self.dtype).astype(self.dtype)
+        self.shares, self.squares = np.empty((2, roots.size))
+        step = max(1, PAIR_BLOCK // max(roots.size, 1))
+        for start in range(0, roots.size, step):
+            block = slice(start, start + step)
+            share = roots / (roots[block, None] + roots)
+            self.shares[block] = share.sum(axis=1)
+            self.squares[block] = np.einsum("ij,ij->i", share, share)
+        self.slopes: Float = roots * self.shares - 2.0 * self.diagonal
 
     def square(self, v: NDArray[Any]) -> Float:
         """Σ_ij H_ij v_i v_j of every row."""
@@ -210,11 +213,8 @@ class FrechetForm(Form):
         x: Float = np.subtract(self.rows[chosen], self.mean, dtype=np.float64)
         hessian = self.hessian
         w = x.astype(hessian.dtype, copy=False) @ self.projection
-        diagonal = np.empty(len(w))
-        for piece in _pieces(w):
-            diagonal[piece] = (w[piece] * w[piece]) @ hessian.slope
         linear = np.sqrt(hessian.roots) * w if self.empirical else x
-        return Rows(x, w, linear, diagonal, self.generated)
+        return Rows(x, w, linear, self.generated)
 
     def terms(self, block: Rows, positions: Index) -> RowTerms:
         """Influence and h(x, x); w² has mean 1 and ‖x‖² the trace as mean over all rows."""
@@ -230,7 +230,7 @@ class FrechetForm(Form):
             moved, slopes = (w2 @ along).astype(np.float64).T
             influence[piece] = 2.0 * (x @ self.gap) + squared_norm - moved
             square = hessian.square(w2)
-            own[piece] = square - 2.0 * block.diagonal[piece] + linear + hessian.constant
+            own[piece] = square - 2.0 * (w2 @ hessian.slope) + linear + hessian.constant
             known[piece] = linear + slopes
         return RowTerms(influence, own, known)
 
@@ -239,11 +239,12 @@ class FrechetForm(Form):
 
         The means of two samples do not enter each other's covariance.
         """
-        values = self.hessian.square(one.w[i] * two.w[j])
+        hessian, w, v = self.hessian, one.w[i], two.w[j]
+        values = hessian.square(w * v)
+        values -= (w * w + v * v) @ hessian.slope
         same = one.generated == two.generated
         x, y = (one.linear[i], two.linear[j]) if same else (one.x[i], two.x[j])
-        values += np.einsum("ij,ij->i", x, y)
-        values += self.hessian.constant - one.diagonal[i] - two.diagonal[j]
+        values += np.einsum("ij,ij->i", x, y) + hessian.constant
         return values if same else -values
 
     def bias(self) -> float:
@@ -272,7 +273,8 @@ class FrechetForm(Form):
 
     def weighted(self) -> FrechetSums:
         """Return empty sums."""
-        return FrechetSums(self.hessian, self.centre)
+        r = self.hessian.roots.size
+        return FrechetSums(self.hessian, self.centre, np.zeros((r, r)))
 
 
 def _pieces(w: NDArray[Any]) -> Iterator[slice]:
@@ -281,16 +283,16 @@ def _pieces(w: NDArray[Any]) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, n, step))
 
 
+@dataclass
 class FrechetSums:
     """Σ v x and Σ v (w wᵀ - 1) over rows: h is bilinear in them."""
 
-    def __init__(self, hessian: RootHessian, centre: float) -> None:
-        r = hessian.roots.size
-        self.hessian, self.centre = hessian, centre
-        self.total = 0.0
-        self.with_x: Float | float = 0.0
-        self.linear: Float | float = 0.0
-        self.with_w: Float = np.zeros((r, r))
+    hessian: RootHessian
+    centre: float
+    with_w: Float
+    with_x: Float | float = 0.0
+    linear: Float | float = 0.0
+    total: float = 0.0
 
     def add(self, block: Rows, v: Float) -> None:
         """Absorb rows with their weights."""
@@ -354,7 +356,7 @@ def gaussian_bias(trace: float, roots: Float, n: float) -> float:
     return float(trace / n + (pairs + s.sum() / 2.0) / (2.0 * n))
 
 
-def transport_roots(roots: Float, n: float, other: float = math.inf) -> Float:
+def transport_from_sums(roots: Any, first: Any, second: Any, n: float, other: float) -> Any:
     """Take the noise of `n` own rows and of `other` rows of the other sample off the transport map.
 
     Estimated from them its coordinate s_i errs on average by
@@ -367,42 +369,17 @@ def transport_roots(roots: Float, n: float, other: float = math.inf) -> Float:
 
     Parameters
     ----------
-    roots : ndarray of shape (r,)
-        The singular values s, all positive.
-    n, other : float
-        Rows of either sample; infinite where its moments are exact.
-
-    Returns
-    -------
-    ndarray of shape (r,)
-        At least half and at most twice `roots`.
-    """
-    first, second = np.empty_like(roots), np.empty_like(roots)
-    step = max(1, PAIR_BLOCK // max(roots.size, 1))
-    for start in range(0, roots.size, step):
-        block = slice(start, start + step)
-        rest = roots / (roots[block, None] + roots)  # 1 - r
-        first[block], second[block] = rest.sum(axis=1), np.einsum("ij,ij->i", rest, rest)
-    moved: Float = transport_from_sums(roots, first, second, n, other)
-    return moved
-
-
-def transport_from_sums(roots: Any, first: Any, second: Any, n: float, other: float) -> Any:
-    """Take the noise off the transport map, from sums over its directions: `transport_roots`.
-
-    Parameters
-    ----------
     roots : array or tensor
-        The singular values s, of any shape.
+        The singular values s, of any shape, all positive.
     first, second : array or tensor
-        Σ_j (1 - r_ij) and Σ_j (1 - r_ij)² with r_ij = s_i / (s_i + s_j), of the same shape.
+        Σ_j (1 - r_ij) and Σ_j (1 - r_ij)², of the same shape.
     n, other : float
         Rows of either sample; infinite where its moments are exact.
 
     Returns
     -------
     array or tensor
-        Of the same shape.
+        Of the same shape: at least half and at most twice `roots`.
     """
     # 1 - r² = 2(1 - r) - (1 - r)²; r_ii = 1/2.
     own, theirs = 2.0 * first - second + 0.75, second + 0.25

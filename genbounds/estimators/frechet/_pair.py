@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds.core.checks import drawing_warnings, drawn
+from genbounds.core.design import Design
 from genbounds.core.estimate import EXACT, Estimate, SampleError, heavy_tails, small_sample
 from genbounds.core.expansion import expand
 from genbounds.core.linalg import (
@@ -23,7 +24,6 @@ from genbounds.core.linalg import (
 from genbounds.core.moments import is_narrow
 from genbounds.core.two_samples import (
     SharedError,
-    TwoSamples,
     mixed_square,
     shared_bias,
     shared_error,
@@ -37,7 +37,7 @@ from genbounds.estimators.frechet._form import (
     gaussian_bias,
     gaussian_mixed_square,
     positive_roots,
-    transport_roots,
+    transport_from_sums,
 )
 from genbounds.estimators.frechet._known_moments import bias_beyond_second_order, moments_error
 from genbounds.estimators.frechet._sample import PAIRING_SEED, SIDES, SINGLE_WIDTH, FrechetSample
@@ -84,6 +84,25 @@ def lends(sample: FrechetSample, directions: int) -> bool:
     return sample.rows is not None and sample.effective >= LENDER_RATIO * directions
 
 
+class Directions(NamedTuple):
+    """In which both samples vary, from Lᵀ Σ L = U diag(s²) Uᵀ.
+
+    Attributes
+    ----------
+    eigenvalues : ndarray
+        All of them, ascending.
+    roots : ndarray of shape (r,)
+        The positive s.
+    projections : tuple of ndarray of shape (d, r)
+        From the rows of either sample to w, P with Pᵀ cov P = 1: L U / s for the generated rows,
+        Σ L U / s² for the reference rows.
+    """
+
+    eigenvalues: Float
+    roots: Float
+    projections: tuple[Float, Float]
+
+
 class FrechetPair:
     """Generated and reference sample together: the quantities that depend on both.
 
@@ -101,7 +120,10 @@ class FrechetPair:
         self.every_row = every_row
         self.gap: Float = fake.mean - real.mean
         self.rank = min(side.mean.size if side.n is None else side.n - 1 for side in self.samples)
-        self.common = shared_units(fake.design, real.design)
+        self.designs = fake.design, real.design
+        self.common = None
+        if fake.design is not None and real.design is not None:
+            self.common = shared_units(*self.designs)
 
     # Roots and directions -------------------------------------------------------------------------
 
@@ -117,7 +139,7 @@ class FrechetPair:
     @cached_property
     def roots(self) -> Float:
         """Singular values s of Aᵀ L, accurate to rounding of the largest one."""
-        roots, accurate = checked_roots(self.spectrum[0], rank=self.rank)
+        roots, accurate = checked_roots(self.directions.eigenvalues, rank=self.rank)
         return roots if accurate else singular_values(self.fake.factor.T @ self.real.factor)
 
     @cached_property
@@ -134,65 +156,58 @@ class FrechetPair:
         return roots if accurate else singular_values(fake.factor.T @ lower)
 
     @cached_property
-    def spectrum(self) -> tuple[Float, Float]:
-        """Eigenvalues, ascending, and eigenvectors of Lᵀ Σ L."""
+    def directions(self) -> Directions:
+        """In which both samples vary beyond rounding."""
+        lower = self.real.factor
         values, vectors = scipy.linalg.eigh(
-            congruence(self.fake.cov, self.real.factor),
-            driver="evd",
-            check_finite=False,
-            overwrite_a=True,
+            congruence(self.fake.cov, lower), driver="evd", check_finite=False, overwrite_a=True
         )
-        return values, vectors
-
-    @cached_property
-    def directions(self) -> tuple[Float, Float, Float]:
-        """Positive roots s (r,), and the projections (d, r) of the rows of either sample to w.
-
-        Both projections are P with Pᵀ cov P = 1, from Lᵀ Σ L = U diag(s²) Uᵀ: L U / s for the
-        generated rows, Σ L U / s² for the reference rows.
-        """
-        values, vectors = self.spectrum
         roots = np.sqrt(np.clip(values, 0.0, None))
         positive = positive_roots(roots)
         if not positive.all():
             roots, vectors = roots[positive], vectors[:, positive]
-        lower = self.real.factor
         if is_lower(lower):  # half the flops, and Σ L U / s² = L⁻ᵀ U without its rounding
             blas = scipy.linalg.blas
-            fake_projection = blas.dtrmm(1.0, lower, vectors / roots, lower=1)
-            return roots, fake_projection, blas.dtrsm(1.0, lower, vectors, lower=1, trans_a=1)
-        vectors = vectors / roots
-        fake_projection = lower @ vectors
-        return roots, fake_projection, self.fake.cov @ fake_projection / roots
+            one = blas.dtrmm(1.0, lower, vectors / roots, lower=1)
+            two = blas.dtrsm(1.0, lower, vectors, lower=1, trans_a=1)
+        else:
+            one = lower @ (vectors / roots)
+            two = self.fake.cov @ one / roots
+        return Directions(values, roots, (one, two))
 
     # Bias and error -------------------------------------------------------------------------------
 
     def expand(self) -> PairError:
         """Second-order bias and error of both samples, each freed of the noise of the other."""
-        one, two = self.error_of(0), self.error_of(1)
-        bias = one.bias + two.bias
+        errors = self.error_of(0), self.error_of(1)
+        bias = errors[0].bias + errors[1].bias
         if self.common is not None:
-            return self._with_shared_units((one, two), self.common)
+            return self._with_shared_units(errors, self.common)
         if self.fake.n is None or self.real.n is None:
-            return PairError((one, two), bias)
-        if self.fake.some_rows is None or self.real.some_rows is None:
-            product = float((self.fake.cov * self.real.cov).sum())
-            square = gaussian_mixed_square(self.directions[0], product)
-            share = 2.0 * square / (self.fake.n * self.real.n)
-        else:
-            share = 2.0 * mixed_square(self.rows)
-        freed = with_mixed_term((one, two), share)
-        # From moments alone the first order is free of the other's noise: the mixed term is added.
-        if self.fake.some_rows is None:
-            freed = _with_variance(one, share), freed[1]
-        if self.real.some_rows is None:
-            freed = freed[0], _with_variance(two, share)
-        return PairError(freed, bias)
+            return PairError(errors, bias)
+        if len(self.forms) == 2:
+            share = 2.0 * mixed_square((self.forms[0], self.forms[1]), self.designs)
+            return PairError(with_mixed_term(errors, share), bias)
+        product = float((self.fake.cov * self.real.cov).sum())
+        square = gaussian_mixed_square(self.directions.roots, product)
+        share = 2.0 * square / (self.fake.n * self.real.n)
+        one, two = (
+            # From moments alone the first order is free of the other's noise.
+            replace(error, variance=error.variance + share, mixed_variance=share)
+            if side.some_rows is None
+            else freed
+            for side, error, freed in zip(
+                self.samples, errors, with_mixed_term(errors, share), strict=True
+            )
+        )
+        return PairError((one, two), bias)
 
     def bias(self) -> float:
         """Second-order bias alone, as in `expand`."""
         own = sum(self.error_of(k, bias_only=True).bias for k in (0, 1))
-        return own if self.common is None else own + shared_bias(self.rows, self.common)
+        if self.common is None:
+            return own
+        return own + shared_bias((self.forms[0], self.forms[1]), self.designs, self.common)
 
     def error_of(self, k: int, *, bias_only: bool = False) -> SampleError:
         """Error due to sample k (0: generated), as if the estimate of the other were the truth."""
@@ -217,7 +232,7 @@ class FrechetPair:
                 bias_only=bias_only,
             )
         if side.rows is None:  # a part of the rows cannot be halved: Gaussian beyond second order
-            roots, trace = self.directions[0], side.trace / side.n
+            roots, trace = self.directions.roots, side.trace / side.n
             ratio = (error.bias - trace) / (gaussian_bias(side.trace, roots, side.n) - trace)
             rest = bias_beyond_second_order(roots, side.n, ratio)
             error = replace(error, bias=error.bias + rest)
@@ -227,10 +242,10 @@ class FrechetPair:
     def forms(self) -> dict[int, FrechetForm]:
         """Of either sample, 0 and 1, that has rows: influence and kernel of the quadratic part.
 
-        The influence is taken along `transport_roots`: the fitted transport map errs on average by
-        O(d/n). H is in the precision in which products of rows with directions are formed.
+        The influence is taken along `transport_from_sums`: the fitted transport map errs on average
+        by O(d/n). H is in the precision in which products of rows with directions are formed.
         """
-        roots, *projections = self.directions
+        _, roots, projections = self.directions
         wide = max(self.gap.size, roots.size) >= SINGLE_WIDTH
         rows = [side.some_rows for side in self.samples if side.some_rows is not None]
         single = wide and all(map(is_narrow, rows))
@@ -241,7 +256,13 @@ class FrechetPair:
                 generated=k == 0,
                 gap=-self.gap if k else self.gap,
                 hessian=hessian,
-                transport=transport_roots(roots, side.effective, self.samples[1 - k].effective),
+                transport=transport_from_sums(
+                    roots,
+                    hessian.shares,
+                    hessian.squares,
+                    side.effective,
+                    self.samples[1 - k].effective,
+                ),
                 projection=projections[k],
             )
             for k, side in enumerate(self.samples)
@@ -250,19 +271,14 @@ class FrechetPair:
 
     # Both samples ---------------------------------------------------------------------------------
 
-    @property
-    def rows(self) -> TwoSamples:
-        """What the rows of both samples tell."""
-        return TwoSamples((self.forms[0], self.forms[1]), (self.fake.design, self.real.design))
-
     def _with_shared_units(
         self, errors: tuple[SampleError, SampleError], common: NDArray[Any]
     ) -> PairError:
         """Error of two samples that share units of these names."""
-        samples = self.rows
-        shared = shared_error(samples, errors, common)
+        forms = self.forms[0], self.forms[1]
+        shared = shared_error(forms, self.designs, errors, common)
         bias = errors[0].bias + errors[1].bias + shared.bias
-        curvature = _joint_curvature(samples, shared, bias)
+        curvature = _joint_curvature(forms, self.designs, shared, bias)
         fake, real = (
             replace(error, influence=influence, curvature=bend)
             for error, influence, bend in zip(
@@ -278,7 +294,7 @@ class FrechetPair:
         """Error due to a sample known by its moments only."""
         side, other = self.samples[k], self.samples[1 - k]
         assert side.n is not None
-        roots, *projections = self.directions
+        _, roots, projections = self.directions
         return moments_error(
             gap=-self.gap if k else self.gap,
             cov=side.cov,
@@ -296,7 +312,7 @@ class FrechetPair:
         are; None if it has too few.
         """
         side, lender = self.samples[k], self.samples[1 - k]
-        roots, *projections = self.directions
+        _, roots, projections = self.directions
         if not lends(lender, roots.size):
             return None
         assert lender.n is not None
@@ -313,16 +329,15 @@ class FrechetPair:
         )
 
 
-def _with_variance(error: SampleError, mixed: float) -> SampleError:
-    """Add the variance of the mixed term."""
-    return replace(error, variance=error.variance + mixed, mixed_variance=mixed)
-
-
-def _joint_curvature(samples: TwoSamples, shared: SharedError, bias: float) -> float:
+def _joint_curvature(
+    forms: tuple[FrechetForm, FrechetForm],
+    designs: tuple[Design | None, Design | None],
+    shared: SharedError,
+    bias: float,
+) -> float:
     """Σ G_I G_J M_IJ over different units, G_I the step of a unit through both samples."""
     sums = []
-    for form, design, step in zip(samples.forms, samples.designs, shared.steps, strict=True):
-        assert isinstance(form, FrechetForm)
+    for form, design, step in zip(forms, designs, shared.steps, strict=True):
         assert design is not None
         total = form.weighted()
         weights = design.weights * (np.sqrt(design.own_factor) * step)[design.unit]
@@ -422,7 +437,7 @@ def _of_samples(
 def _unknown_size(found: Estimate, samples: tuple[FrechetSample, FrechetSample]) -> Estimate:
     """Say from how many reference rows on the interval would hold, where m is unknown."""
     pair = FrechetPair(*samples)
-    roots = pair.directions[0] if pair.roots.any() else pair.roots
+    roots = pair.directions.roots if pair.roots.any() else pair.roots
     rate = gaussian_bias(samples[1].trace, roots, 1)
     needed = OF_STDERR * rate / found.stderr if found.stderr > 0.0 else np.inf
     what = (

@@ -14,7 +14,7 @@ from genbounds.validation import (
     check_count,
     check_features,
     check_open_unit,
-    refuse_removed_interval,
+    removed_interval,
 )
 
 
@@ -70,7 +70,8 @@ def inception_score(
     4.0
     """
     level = check_open_unit("level", level)
-    refuse_removed_interval(interval)
+    if interval != "influence":
+        raise removed_interval()
     estimate = inception_estimate(probs, estimator=estimator)
     return estimate.made_from(probs=probs).score(level)
 

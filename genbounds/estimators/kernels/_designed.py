@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from genbounds.core.checks import drawn
 from genbounds.core.design import Design, Index, row_design
-from genbounds.core.estimate import Estimate, SampleError, skewed
+from genbounds.core.estimate import Estimate, skewed
 from genbounds.core.expansion import FormOfNumbers, RowTerms, WeightedSums, expand
 from genbounds.core.tiles import weighted_sums
 from genbounds.core.two_samples import (
-    TwoSamples,
     mixed_square,
     shared_error,
     shared_units,
@@ -133,13 +132,17 @@ def designed_estimate(
     real = WitnessForm(kernel, rows[1], two, over_fake)
 
     errors = [expand(fake, one)[0], expand(real, two)[0]]
-    samples = TwoSamples((fake, real), (one, two))
+    forms, designed = (fake, real), (one, two)
     common = shared_units(one, two)
     bias, shared_variance = errors[0].bias + errors[1].bias, 0.0
     if common is None:
-        errors = _with_pairs_across(samples, errors, _curvature_across(fake, real))
+        share = 2.0 * mixed_square(forms, designed)
+        mixed = with_mixed_term((errors[0], errors[1]), share, bounded=fake.bounded)
+        curvature = _curvature_across(fake, real)
+        # Pairs (x, y) belong to both samples, half of them to each.
+        errors = [replace(error, curvature=error.curvature + curvature) for error in mixed]
     else:
-        shared = shared_error(samples, (errors[0], errors[1]), common)
+        shared = shared_error(forms, designed, (errors[0], errors[1]), common)
         bias += shared.bias
         shared_variance = shared.variance - errors[0].variance - errors[1].variance
         errors = [
@@ -161,16 +164,6 @@ def designed_estimate(
         shared_variance=shared_variance,
         assumptions=(*drawings, *moments, *kernel.assumptions),
     )
-
-
-def _with_pairs_across(
-    samples: TwoSamples, errors: list[SampleError], curvature: float
-) -> list[SampleError]:
-    """Add what the pairs (x, y) contribute: they belong to both samples, half of them to each."""
-    mixed = with_mixed_term(
-        (errors[0], errors[1]), 2.0 * mixed_square(samples), bounded=samples.forms[0].bounded
-    )
-    return [replace(error, curvature=error.curvature + curvature) for error in mixed]
 
 
 def _curvature_across(fake: WitnessForm, real: WitnessForm) -> float:

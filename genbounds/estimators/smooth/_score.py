@@ -19,10 +19,11 @@ from genbounds.core.estimate import (
     EXACT,
     Estimate,
     SampleError,
+    beyond_double,
     bias_left,
-    cubed,
     heavy_tails,
     small_sample,
+    studentised_interval,
 )
 from genbounds.core.moments import Moments
 from genbounds.diagnostics import warn_of
@@ -259,8 +260,9 @@ def _expanded(
     if score.derivative == "hessian" and piecewise(weighted, designs, errors):
         warnings.append(warn_of("piecewise-linear-score", name=score.name))
     stderr = math.sqrt(sum(error.variance for error in errors) + shared)
-    if stderr != 0.0:
-        cubed(stderr)  # refuses what overflowed
+    if math.isnan(stderr):  # overflowed
+        raise beyond_double()
+    studentised_interval(value, stderr, 1.0)  # refuses what is near that
     some = [seen.rows[:DOUBLED] for seen in samples]
     *_, repeatable = once_and_twice(score.function, some, stderr)
     if not repeatable:
