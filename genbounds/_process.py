@@ -11,7 +11,7 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -33,46 +33,8 @@ def silenced(category: type[Warning], message: str = "") -> Iterator[None]:
         yield
 
 
-def blas_threads(threads: int) -> AbstractContextManager[None]:
-    """Limit the BLAS threads of this process; of calls that overlap, the first one's number counts.
-
-    Parameters
-    ----------
-    threads : int
-    """
-    from threadpoolctl import threadpool_limits
-
-    return _limited(lambda: threadpool_limits(limits=threads))
-
-
 SMALL_WORK = 2**30
 """Multiply-adds below which one BLAS thread is faster."""
-
-
-def threads_for(work: float) -> AbstractContextManager[None]:
-    """Keep BLAS to one thread where there is little to compute.
-
-    NumPy and SciPy bring an OpenBLAS each, whose threads spin for a while when they are done and
-    take the cores from the other's: on two cores a Fréchet distance of 320 × 64 takes 40 ms with
-    two threads and 5 ms with one. From about 4,000 × 512 on more threads pay.
-
-    Parameters
-    ----------
-    work : float
-        Multiply-adds of the largest product, about.
-    """
-    if work >= SMALL_WORK:
-        return nullcontext()
-    return _limited(lambda: _blas().limit(limits=1, user_api="blas"))
-
-
-@lru_cache(maxsize=1)
-def _blas() -> Any:
-    """Return what sets BLAS threads: to look for the libraries takes longer than a small score."""
-    import scipy.linalg  # noqa: F401  # loads SciPy's
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
 
 
 class _Limit:
@@ -84,10 +46,26 @@ class _Limit:
 
 
 @contextmanager
-def _limited(limit: Callable[[], Any]) -> Iterator[None]:
+def threads_for(work: float, limit: Callable[[], Any] | None = None) -> Iterator[None]:
+    """Keep BLAS to one thread where there is little to compute.
+
+    NumPy and SciPy bring an OpenBLAS each, whose threads spin for a while when they are done and
+    take the cores from the other's: on two cores a Fréchet distance of 320 × 64 takes 40 ms with
+    two threads and 5 ms with one. From about 4,000 × 512 on more threads pay.
+
+    Parameters
+    ----------
+    work : float
+        Multiply-adds of the largest product, about.
+    limit : callable, optional
+        What limits them, by default to one, and returns how to put it back.
+    """
+    if work >= SMALL_WORK:
+        yield
+        return
     with _Limit.lock:
         if not _Limit.users:
-            _Limit.before = limit()
+            _Limit.before = limit() if limit else _blas().limit(limits=1, user_api="blas")
         _Limit.users += 1
     try:
         yield
@@ -103,6 +81,27 @@ def _limited(limit: Callable[[], Any]) -> Iterator[None]:
                 free(force=True)
                 _Limit.before.restore_original_limits()
                 free(force=True)
+
+
+def blas_threads(threads: int) -> AbstractContextManager[None]:
+    """Limit the BLAS threads of this process; of calls that overlap, the first one's number counts.
+
+    Parameters
+    ----------
+    threads : int
+    """
+    from threadpoolctl import threadpool_limits
+
+    return threads_for(0.0, lambda: threadpool_limits(limits=threads))
+
+
+@lru_cache(maxsize=1)
+def _blas() -> Any:
+    """Return what sets BLAS threads: to look for the libraries takes longer than a small score."""
+    import scipy.linalg  # noqa: F401  # loads SciPy's
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 @contextmanager

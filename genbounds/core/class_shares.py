@@ -81,6 +81,12 @@ def score_by_class(fake: Any, real: Classes | None, score: Callable[[Any], Estim
     """
     if not isinstance(fake, Sample):
         return score(fake)
+    fake = at_reference_shares(fake, real)
+    return score(fake).warned(*shares_differ(fake, real, score))
+
+
+def at_reference_shares(fake: Sample, real: Classes | None) -> Sample:
+    """Return a sample with ``shares="reference"`` at those shares, and others as they are."""
     if isinstance(fake.shares, str) and fake.shares == "reference":
         if real is None:
             raise InputError(
@@ -89,10 +95,10 @@ def score_by_class(fake: Any, real: Classes | None, score: Callable[[Any], Estim
                 argument="shares",
             )
         fake = fake.at_shares(dict(zip(real.names, real.shares.tolist(), strict=True)))
-    return score(fake).warned(*_shares_differ(fake, real, score))
+    return fake
 
 
-def _shares_differ(
+def shares_differ(
     fake: Any, real: Classes | None, score: Callable[[Any], Estimate]
 ) -> tuple[Diagnostic, ...]:
     """Say that two samples have other class shares, with the score at those of the reference.

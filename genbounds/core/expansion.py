@@ -27,7 +27,7 @@ docs/explanation/sampling.md. Halving (`third_order`) removes one more order of 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
@@ -305,14 +305,17 @@ class _UnitSums:
     row_linear: list[Float] = field(default_factory=list)  # w IF of these rows of a design
     squares: float = 0.0  # Σ M_II of units that are not centred
     diagonal: float = 0.0  # Σ G_I² M_II
-    step_centre: float | None = None
+    centre: float | None = None  # of the steps of units
 
     def add_rows(self, part_rows: int | None) -> Iterator[None]:
         """Absorb independent rows, one random part after another; all at once without its size."""
         form, n = self.form, self.form.n
         centre = 0.0 if self.curvature is None else self.curvature.centre
         shuffler = np.random.default_rng(form.seed)
-        for part in random_parts(form.seed, form.rows_at_hand, part_rows or form.rows_at_hand):
+        parts: Iterable[Index | None] = [None]
+        if part_rows is not None and part_rows < form.rows_at_hand:
+            parts = random_parts(form.seed, form.rows_at_hand, part_rows)
+        for part in parts:
             for at, block in form.blocks(part):
                 influence, own, known = form.terms(block, at)
                 linear, own = (influence - centre) / n, own / n**2
@@ -327,8 +330,13 @@ class _UnitSums:
                 pairs = form.pairing(order, form.rows_at_hand if part is None else part.size)
                 self.products.append(_across(form, block, *pairs) / n**2)
                 if self.curvature is not None:
-                    weights = np.full(at.size, 1.0 / n)
-                    self._add_curvature(block, weights, linear - 2.0 * own, own)
+                    steps = linear - 2.0 * own
+                    # A constant leaves the square as it is, h having mean zero, but not the
+                    # diagonal. That of the first block is near enough to the one of all.
+                    self.centre = float(steps.mean()) if self.centre is None else self.centre
+                    steps -= self.centre
+                    self.curvature.add(block, steps / n)
+                    self.diagonal += float(steps**2 @ own)
             yield
 
     def add_units(self, part_rows: int | None) -> Iterator[None]:
@@ -388,11 +396,15 @@ class _UnitSums:
             return
         self._add_pairs(chunk, weights)
         if self.curvature is not None:
-            loo, unit = linear - 2.0 * own, np.repeat(np.arange(own.size), np.diff(starts))
-            steps = _within_cells(loo, mass, cells) if design.stratified else None
-            self._add_curvature(block, weights, loo, own, unit=unit, steps=steps)
-            if steps is not None:
+            steps = linear - 2.0 * own
+            if design.stratified:
+                steps = _within_cells(steps, mass, cells)
                 self.diagonal += 2.0 * float((steps[pairs[0]] * steps[pairs[1]]) @ crossed)
+            else:
+                self.centre = float(steps.mean()) if self.centre is None else self.centre
+                steps -= self.centre
+            self.diagonal += float(steps**2 @ own)
+            self.curvature.add(block, weights * np.repeat(steps, np.diff(starts)))
 
     def _add_pairs(self, chunk: _Chunk, weights: Float) -> None:
         """M_IJ of random pairs of steps from different cells, for E M_IJ²."""
@@ -408,27 +420,6 @@ class _UnitSums:
             i, j, scale, which = steps.paired(chosen, steps, (chosen + shift) % count)
             values = _across(self.form, chunk.block, i, j) * scale
             self.products.append(sums_by(which, values, chosen.size))
-
-    def _add_curvature(
-        self,
-        block: Any,
-        weights: Float,
-        loo: Float,
-        own: Float,
-        *,
-        unit: Index | slice = slice(None),
-        steps: Float | None = None,
-    ) -> None:
-        """Σ G_I p_I over the units, of which the square is Σ G_I G_J M_IJ, and its diagonal."""
-        assert self.curvature is not None
-        if steps is None:
-            # A constant leaves the square as it is, h having mean zero, but not the diagonal. That
-            # of the first block is near enough to the one of all.
-            if self.step_centre is None:
-                self.step_centre = float(loo.mean())
-            steps = loo - self.step_centre
-        self.curvature.add(block, weights * steps[unit])
-        self.diagonal += float(steps**2 @ own)
 
     def error(self, noise_factor: float) -> tuple[SampleError, float]:
         """Bring together what was absorbed so far, and say what is noise of a part."""

@@ -534,11 +534,8 @@ def random_groups(seed: int, n: int, groups: int) -> NDArray[np.intp]:
     return np.random.default_rng(seed).permutation(np.arange(n) % groups)
 
 
-def random_parts(seed: int, n: int, size: int) -> Iterator[NDArray[np.intp] | None]:
-    """Positions of disjoint random parts of `size` of n rows; None for all rows in their order."""
-    if size >= n:
-        yield None
-        return
+def random_parts(seed: int, n: int, size: int) -> Iterator[NDArray[np.intp]]:
+    """Positions of disjoint random parts of `size` of n rows, and fewer than twice that."""
     order = np.random.default_rng(seed).permutation(n)
     for start in range(0, n, size):
         # A last part of one row would have no pair.

@@ -36,19 +36,10 @@ Designs = tuple[Design | None, Design | None]
 
 def mixed_square(forms: Forms, designs: Designs) -> float:
     """Σ M_IJ² over the units I of one sample and J of the other, estimated from random ones."""
-    one, two = forms
     rngs = [np.random.default_rng(form.seed + k) for k, form in enumerate(forms)]
-    if all(design is None or design.independent for design in designs):
-        most = int(np.clip(PAIR_WORK // one.width**2, LEAST_PAIRS, MOST_PAIRS))
-        x, y = (
-            form.block(rng.integers(form.rows_at_hand, size=most))
-            for form, rng in zip(forms, rngs, strict=True)
-        )
-        k = np.arange(most)
-        return float(np.mean(one.across(x, k, y, k) ** 2)) / (one.n * two.n)
     (x, ones, n), (y, twos, m) = map(_random_steps, forms, designs, rngs)
     k = np.arange(max(len(ones), len(twos)))
-    values = _products(one, x, y, ones, k % len(ones), twos, k % len(twos))
+    values = _products(forms[0], x, y, ones, k % len(ones), twos, k % len(twos))
     return n * m * float(np.mean(values**2))
 
 

@@ -164,7 +164,7 @@ def _half_values(halves: list[FrechetPair]) -> list[float]:
         for side in first.samples
     )
     if costly:
-        rest = bias - first.gaussian_bias(first.roots)
+        rest = bias - first.gaussian_bias(first.directions.singular)
         roots = second.roots_alone
         values.append(second.plugin(roots) - second.gaussian_bias(roots) - rest)
     else:

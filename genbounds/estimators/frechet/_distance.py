@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from genbounds._process import threads_for
-from genbounds.core.class_shares import classes_of, score_by_class
+from genbounds.core.class_shares import at_reference_shares, classes_of, shares_differ
 from genbounds.core.estimate import Estimate
 from genbounds.core.moments import Moments
 from genbounds.core.scale import factor_of, scaled_back, unit_of
@@ -239,30 +239,35 @@ class FrechetReference:
         (docs/explanation/frechet.md).
         """
         check_choice("estimator", estimator, ESTIMATORS)
+        if isinstance(fake, Sample):
+            fake = at_reference_shares(fake, self._classes)
         with threads_for(max(_work(fake), self._work)):
-            if not isinstance(fake, Sample):
-                return self._estimate(fake, estimator, subsets, influences)
-            return score_by_class(
-                fake, self._classes, lambda x: self._estimate(x, estimator, subsets, influences)
-            )
-
-    def _estimate(
-        self, fake: Any, estimator: str, subsets: Subsets | None, influences: bool
-    ) -> Estimate:
-        side, real, unit, offset = self._pair(fake)
-        if estimator == "plugin":
-            found = plugin(side, real, every_row=influences)
-        elif estimator == "infinity":
-            if not (side.independent and real.independent):
-                raise not_independent("FD∞")
-            found = infinity(side, real, subsets or Subsets(), every_row=influences)
-        else:
-            found = debias(side, real, every_row=influences)
+            side, real, unit, offset = self._pair(fake)
+            if estimator == "plugin":
+                found = plugin(side, real, every_row=influences)
+            elif estimator == "infinity":
+                if not (side.independent and real.independent):
+                    raise not_independent("FD∞")
+                found = infinity(side, real, subsets or Subsets(), every_row=influences)
+            else:
+                found = debias(side, real, every_row=influences)
         if offset > LOST_OFFSET:
             found = found.warned(warn_of("far-from-zero", offset=offset))
         if influences and side.seen is not None:
             found = replace(found, sample=replace(found.sample, row_ids=side.seen.single_ids))
-        return found if unit == 1.0 else scaled_back(found, unit, power=2)
+        if unit != 1.0:
+            found = scaled_back(found, unit, power=2)
+        if not isinstance(fake, Sample):
+            return found
+        return found.warned(
+            *shares_differ(
+                fake,
+                self._classes,
+                lambda x: self.estimate(
+                    x, estimator=estimator, subsets=subsets, influences=influences
+                ),
+            )
+        )
 
     def _pair(self, fake: Any) -> tuple[FrechetSample, FrechetSample, float, float]:
         """Return both samples as they are computed with: moved and scaled where digits need it.

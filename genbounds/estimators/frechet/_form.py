@@ -15,7 +15,6 @@ docs/explanation/frechet.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -68,12 +67,15 @@ class Rows(NamedTuple):
         weighted rows as they are err with the square of the mean, which makes it √s w.
     generated : bool
         Which sample they are of.
+    pieces : int
+        In how many they are worked on.
     """
 
     x: Float
     w: NDArray[Any]
     linear: NDArray[Any]
     generated: bool
+    pieces: int
 
 
 class RootHessian:
@@ -103,9 +105,8 @@ class RootHessian:
     def __init__(self, roots: Float, dtype: np.dtype[Any] | None = None) -> None:
         self.roots = roots
         self.dtype: np.dtype[Any] = dtype or np.dtype(np.float64)
-        self.diagonal: Float = roots / 4.0
-        self.constant = float(self.diagonal.sum())
-        self.slope: NDArray[Any] = self.diagonal.astype(self.dtype)
+        self.diagonal: NDArray[Any] = (roots / 4.0).astype(self.dtype)
+        self.constant = float(roots.sum()) / 4.0
         s = roots.astype(self.dtype)
         self.weights: NDArray[Any] = np.divide(s / 2, np.add.outer(s, s))
         self.weights *= s[:, None]
@@ -119,20 +120,18 @@ class RootHessian:
             share = roots / (roots[block, None] + roots)
             self.shares[block] = share.sum(axis=1)
             self.squares[block] = np.einsum("ij,ij->i", share, share)
-        self.slopes: Float = roots * self.shares - 2.0 * self.diagonal
-
-    def square(self, v: NDArray[Any]) -> Float:
-        """Σ_ij H_ij v_i v_j of every row."""
-        if self.factor is None:
-            square: Float = np.einsum("ij,ij->i", v @ self.weights, v).astype(np.float64)
-        else:
-            parts = (v @ self.factor).astype(np.float64)
-            square = np.einsum("ij,ij->i", parts, parts)
-        return square
+        self.slopes: Float = roots * self.shares - roots / 2.0
 
     def quadratic(self, w: NDArray[Any], v: NDArray[Any]) -> Float:
         """Σ_ij H_ij (w_i w_j - δ_ij)(v_i v_j - δ_ij) of every row of two arrays."""
-        quadratic: Float = self.square(w * v) - (w * w + v * v) @ self.diagonal + self.constant
+        both = w * v
+        if self.factor is None:
+            square: Float = np.einsum("ij,ij->i", both @ self.weights, both).astype(np.float64)
+        else:
+            parts = (both @ self.factor).astype(np.float64)
+            square = np.einsum("ij,ij->i", parts, parts)
+        squares = 2.0 * both if w is v else w * w + v * v
+        quadratic: Float = square - squares @ self.diagonal + self.constant
         return quadratic
 
 
@@ -214,37 +213,34 @@ class FrechetForm(Form):
         hessian = self.hessian
         w = x.astype(hessian.dtype, copy=False) @ self.projection
         linear = np.sqrt(hessian.roots) * w if self.empirical else x
-        return Rows(x, w, linear, self.generated)
+        pieces = max(1, len(w) // max(PIECE, PIECE_SHARE * w.shape[1]))
+        return Rows(x, w, linear, self.generated, pieces)
 
     def terms(self, block: Rows, positions: Index) -> RowTerms:
         """Influence and h(x, x); w² has mean 1 and ‖x‖² the trace as mean over all rows."""
         hessian = self.hessian
-        influence, own, known = np.empty((3, len(block.x)))
         along = np.column_stack([self.transport, hessian.slopes]).astype(hessian.dtype)
-        for piece in _pieces(block.w):
-            x, w = block.x[piece], block.w[piece]
-            w2 = w * w
-            squared_norm = linear = np.einsum("ij,ij->i", x, x)
-            if block.linear is not block.x:
-                linear = np.einsum("ij,ij->i", block.linear[piece], block.linear[piece])
-            moved, slopes = (w2 @ along).astype(np.float64).T
-            influence[piece] = 2.0 * (x @ self.gap) + squared_norm - moved
-            square = hessian.square(w2)
-            own[piece] = square - 2.0 * (w2 @ hessian.slope) + linear + hessian.constant
-            known[piece] = linear + slopes
-        return RowTerms(influence, own, known)
+        moved, slopes, own = np.empty((3, len(block.w)))
+        for part in np.array_split(np.arange(len(block.w)), block.pieces):
+            piece = slice(part[0], part[-1] + 1)
+            w = block.w[piece]
+            moved[piece], slopes[piece] = (w * w @ along).T
+            own[piece] = hessian.quadratic(w, w)
+        squared_norm = linear = np.einsum("ij,ij->i", block.x, block.x)
+        if block.linear is not block.x:
+            linear = np.einsum("ij,ij->i", block.linear, block.linear)
+        influence = 2.0 * (block.x @ self.gap) + squared_norm - moved
+        return RowTerms(influence, own + linear, linear + slopes)
 
     def across(self, one: Rows, i: Index, two: Rows, j: Index) -> Float:
         """h(x_i, x_j), also of rows of the other sample: less then, and linear in x.
 
         The means of two samples do not enter each other's covariance.
         """
-        hessian, w, v = self.hessian, one.w[i], two.w[j]
-        values = hessian.square(w * v)
-        values -= (w * w + v * v) @ hessian.slope
+        values = self.hessian.quadratic(one.w[i], two.w[j])
         same = one.generated == two.generated
         x, y = (one.linear[i], two.linear[j]) if same else (one.x[i], two.x[j])
-        values += np.einsum("ij,ij->i", x, y) + hessian.constant
+        values += np.einsum("ij,ij->i", x, y)
         return values if same else -values
 
     def bias(self) -> float:
@@ -252,8 +248,8 @@ class FrechetForm(Form):
         hessian, total = self.hessian, 0.0
         squares = np.zeros(hessian.roots.size)
         for _, block in self.blocks(None):
-            for piece in _pieces(block.w):
-                w2 = block.w[piece] * block.w[piece]
+            for w in np.array_split(block.w, block.pieces):
+                w2 = w * w
                 squares += w2.sum(axis=0)
                 if hessian.factor is None:
                     total += float((w2.T @ w2 * hessian.weights).sum())
@@ -261,7 +257,7 @@ class FrechetForm(Form):
                     parts = w2 @ hessian.factor
                     total += float(np.vdot(parts, parts))
             total += float(np.vdot(block.x, block.x)) + len(block.w) * hessian.constant
-        total -= 2.0 * float(hessian.diagonal @ squares)
+        total -= float(hessian.roots @ squares) / 2.0
         return total / self.rows_at_hand / self.divisor
 
     def square_of(self, rows: Index, v: Float) -> float:
@@ -275,12 +271,6 @@ class FrechetForm(Form):
         """Return empty sums."""
         r = self.hessian.roots.size
         return FrechetSums(self.hessian, self.centre, np.zeros((r, r)))
-
-
-def _pieces(w: NDArray[Any]) -> Iterator[slice]:
-    """Yield slices of rows with these coordinates, in order."""
-    n, step = len(w), max(PIECE, PIECE_SHARE * w.shape[1])
-    return (slice(start, start + step) for start in range(0, n, step))
 
 
 @dataclass
@@ -299,9 +289,9 @@ class FrechetSums:
         self.total += float(v.sum())
         self.with_x = self.with_x + v @ block.x
         self.linear = self.with_x if block.linear is block.x else self.linear + v @ block.linear
-        roots = np.sqrt(np.abs(v)).astype(block.w.dtype)[:, None]
-        for piece in _pieces(block.w):
-            scaled, positive = block.w[piece] * roots[piece], v[piece] > 0.0
+        pieces = (np.array_split(array, block.pieces) for array in (block.w, v))
+        for w, weights in zip(*pieces, strict=True):
+            scaled, positive = w * np.sqrt(np.abs(weights)).astype(w.dtype)[:, None], weights > 0.0
             part = scaled[positive]  # products of a matrix with itself, at half the flops
             self.with_w += part.T @ part
             part = scaled[~positive]
@@ -394,7 +384,7 @@ def gaussian_bias_beyond_second_order(roots: Float, n: int) -> float:
     law, docs/explanation/few_samples.md, against `gaussian_bias`. Needs fewer positive roots than
     n - 1.
     """
-    s = roots[positive_roots(roots)]
+    s = roots[roots > math.sqrt(roots.size * EPS) * roots.max(initial=0.0)]
     if not s.size:
         return 0.0
     whole = 2.0 * (contour_trace_root(s**2, sizes=[n - 1]).trace_root - float(s.sum()))
@@ -418,10 +408,3 @@ def gaussian_mixed_square(roots: Float, product: float) -> float:
     """
     weights = RootHessian(roots).weights
     return product + 2.0 * (float((weights**2).sum()) + float((roots**2).sum()) / 16.0)
-
-
-def positive_roots(values: Float) -> NDArray[np.bool_]:
-    """Mask of the directions in which both samples vary beyond rounding."""
-    largest = float(values.max(initial=0.0))
-    mask: NDArray[np.bool_] = values > np.sqrt(values.size * EPS) * largest
-    return mask

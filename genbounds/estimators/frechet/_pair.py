@@ -15,14 +15,12 @@ from genbounds.core.checks import drawing_warnings, drawn
 from genbounds.core.design import Design
 from genbounds.core.estimate import EXACT, Estimate, SampleError, heavy_tails, small_sample
 from genbounds.core.expansion import expand
-from genbounds.core.linalg import (
-    checked_roots,
-    congruence,
-    is_lower,
-    singular_values,
-)
+from genbounds.core.linalg import EPS, congruence, singular_values
 from genbounds.core.moments import is_narrow
 from genbounds.core.two_samples import (
+    LEAST_PAIRS,
+    MOST_PAIRS,
+    PAIR_WORK,
     SharedError,
     mixed_square,
     shared_bias,
@@ -36,7 +34,6 @@ from genbounds.estimators.frechet._form import (
     RootHessian,
     gaussian_bias,
     gaussian_mixed_square,
-    positive_roots,
     transport_from_sums,
 )
 from genbounds.estimators.frechet._known_moments import bias_beyond_second_order, moments_error
@@ -52,6 +49,9 @@ LENT_ROWS = 4096
 PART_NOISE_FACTOR = 20 / 9
 """Noise of the estimate over that of the bias: the third order takes 4/3 of the bias off and adds
 1/3 of that of a half, whose noise from equally many rows has twice the standard deviation."""
+
+ROOT_RTOL = 1e-10
+"""Accepted relative rounding error of a sum of square roots of eigenvalues."""
 
 OF_STDERR = 4.0
 """One over the share of a standard error that an unknown bias may have in an interval."""
@@ -89,16 +89,16 @@ class Directions(NamedTuple):
 
     Attributes
     ----------
-    eigenvalues : ndarray
-        All of them, ascending.
+    singular : ndarray
+        All s, the singular values of Aᵀ L with Σ = A Aᵀ, accurate to rounding of the largest one.
     roots : ndarray of shape (r,)
-        The positive s.
+        Those beyond rounding.
     projections : tuple of ndarray of shape (d, r)
         From the rows of either sample to w, P with Pᵀ cov P = 1: L U / s for the generated rows,
         Σ L U / s² for the reference rows.
     """
 
-    eigenvalues: Float
+    singular: Float
     roots: Float
     projections: tuple[Float, Float]
 
@@ -128,19 +128,13 @@ class FrechetPair:
     # Roots and directions -------------------------------------------------------------------------
 
     def plugin(self, roots: Float | None = None) -> float:
-        """Plug-in distance, never negative; `roots`: its singular values, by default `self.roots`.
+        """Plug-in distance, never negative; `roots`: the singular values, by `directions`.
 
         From `roots_alone` where nothing else is wanted of the pair.
         """
-        total = float((self.roots if roots is None else roots).sum())
+        total = float((self.directions.singular if roots is None else roots).sum())
         value = float(self.gap @ self.gap) + self.fake.trace + self.real.trace - 2.0 * total
         return max(value, 0.0)
-
-    @cached_property
-    def roots(self) -> Float:
-        """Singular values s of Aᵀ L, accurate to rounding of the largest one."""
-        roots, accurate = checked_roots(self.directions.eigenvalues, rank=self.rank)
-        return roots if accurate else singular_values(self.fake.factor.T @ self.real.factor)
 
     @cached_property
     def roots_alone(self) -> Float:
@@ -150,30 +144,45 @@ class FrechetPair:
             projected = fake.factor.T @ lower
             product = projected @ projected.T
         else:
-            product = congruence(fake.cov, lower)
+            product = congruence(fake.cov, lower, triangular=lower is self.real.triangle)
         values = scipy.linalg.eigvalsh(product, check_finite=False, overwrite_a=True)
-        roots, accurate = checked_roots(values, rank=self.rank)
-        return roots if accurate else singular_values(fake.factor.T @ lower)
+        return self._singular_values(values)
+
+    def _singular_values(self, values: Float) -> Float:
+        """Roots of the `rank` largest of the ascending eigenvalues `values` of Lᵀ Σ L.
+
+        Rounding, about ``EPS * largest`` on each eigenvalue, is ``EPS * largest / (2 root)`` on its
+        root. Where it is not negligible in their sum, from the factors instead.
+        """
+        values = values[::-1][: self.rank]
+        roots: Float = np.sqrt(np.clip(values, 0.0, None))
+        rounding = 4.0 * EPS * float(np.max(values[:1], initial=0.0))
+        error = np.minimum(rounding / (2.0 * np.maximum(roots, EPS)), np.sqrt(rounding))
+        if np.linalg.norm(error) <= ROOT_RTOL * roots.sum():
+            return roots
+        return singular_values(self.fake.factor.T @ self.real.factor)
 
     @cached_property
     def directions(self) -> Directions:
         """In which both samples vary beyond rounding."""
         lower = self.real.factor
+        triangular = lower is self.real.triangle
+        product = congruence(self.fake.cov, lower, triangular=triangular)
         values, vectors = scipy.linalg.eigh(
-            congruence(self.fake.cov, lower), driver="evd", check_finite=False, overwrite_a=True
+            product, driver="evd", check_finite=False, overwrite_a=True
         )
         roots = np.sqrt(np.clip(values, 0.0, None))
-        positive = positive_roots(roots)
+        positive = roots > math.sqrt(roots.size * EPS) * roots.max(initial=0.0)
         if not positive.all():
             roots, vectors = roots[positive], vectors[:, positive]
-        if is_lower(lower):  # half the flops, and Σ L U / s² = L⁻ᵀ U without its rounding
+        if triangular:  # half the flops, and Σ L U / s² = L⁻ᵀ U without its rounding
             blas = scipy.linalg.blas
             one = blas.dtrmm(1.0, lower, vectors / roots, lower=1)
             two = blas.dtrsm(1.0, lower, vectors, lower=1, trans_a=1)
         else:
             one = lower @ (vectors / roots)
             two = self.fake.cov @ one / roots
-        return Directions(values, roots, (one, two))
+        return Directions(self._singular_values(values), roots, (one, two))
 
     # Bias and error -------------------------------------------------------------------------------
 
@@ -185,22 +194,22 @@ class FrechetPair:
             return self._with_shared_units(errors, self.common)
         if self.fake.n is None or self.real.n is None:
             return PairError(errors, bias)
-        if len(self.forms) == 2:
-            share = 2.0 * mixed_square((self.forms[0], self.forms[1]), self.designs)
-            return PairError(with_mixed_term(errors, share), bias)
-        product = float((self.fake.cov * self.real.cov).sum())
-        square = gaussian_mixed_square(self.directions.roots, product)
-        share = 2.0 * square / (self.fake.n * self.real.n)
-        one, two = (
-            # From moments alone the first order is free of the other's noise.
-            replace(error, variance=error.variance + share, mixed_variance=share)
-            if side.some_rows is None
-            else freed
-            for side, error, freed in zip(
-                self.samples, errors, with_mixed_term(errors, share), strict=True
+        if len(self.forms) < 2:
+            return PairError(self._with_known_moments(errors, self.fake.n * self.real.n), bias)
+        if not (self.fake.independent and self.real.independent):
+            square = mixed_square((self.forms[0], self.forms[1]), self.designs)
+        else:
+            form = self.forms[0]
+            most = int(np.clip(PAIR_WORK // form.width**2, LEAST_PAIRS, MOST_PAIRS))
+            rngs = (np.random.default_rng(PAIRING_SEED + k) for k in (0, 1))
+            x, y = (
+                form.block(rng.integers(form.rows_at_hand, size=most))
+                for form, rng in zip(self.forms.values(), rngs, strict=True)
             )
-        )
-        return PairError((one, two), bias)
+            k = np.arange(most)
+            square = float(np.mean(form.across(x, k, y, k) ** 2))
+            square /= self.fake.n * self.real.n
+        return PairError(with_mixed_term(errors, 2.0 * square), bias)
 
     def bias(self) -> float:
         """Second-order bias alone, as in `expand`."""
@@ -289,6 +298,25 @@ class FrechetPair:
         return PairError((fake, real), bias, shared, more)
 
     # Samples of which only moments are known ------------------------------------------------------
+
+    def _with_known_moments(
+        self, errors: tuple[SampleError, SampleError], pairs: int
+    ) -> tuple[SampleError, SampleError]:
+        """Correct the errors for the noise of the other sample, where it shows in them.
+
+        From moments alone the first order is free of it: the mixed term is added.
+        """
+        product = float((self.fake.cov * self.real.cov).sum())
+        share = 2.0 * gaussian_mixed_square(self.directions.roots, product) / pairs
+        one, two = (
+            replace(error, variance=error.variance + share, mixed_variance=share)
+            if side.some_rows is None
+            else freed
+            for side, error, freed in zip(
+                self.samples, errors, with_mixed_term(errors, share), strict=True
+            )
+        )
+        return one, two
 
     def _moments_error(self, k: int) -> SampleError:
         """Error due to a sample known by its moments only."""
@@ -401,7 +429,7 @@ def make_estimate(
         assumptions=assumed + assumptions,
         details=details,
     )
-    found = found.warned(*heavy_tails(found))
+    found = replace(found, warnings=found.warnings + heavy_tails(found))
     known = samples[1].moments
     return found if known is None or known.size_known else _unknown_size(found, samples)
 
@@ -437,8 +465,7 @@ def _of_samples(
 def _unknown_size(found: Estimate, samples: tuple[FrechetSample, FrechetSample]) -> Estimate:
     """Say from how many reference rows on the interval would hold, where m is unknown."""
     pair = FrechetPair(*samples)
-    roots = pair.directions.roots if pair.roots.any() else pair.roots
-    rate = gaussian_bias(samples[1].trace, roots, 1)
+    rate = gaussian_bias(samples[1].trace, pair.directions.roots, 1)
     needed = OF_STDERR * rate / found.stderr if found.stderr > 0.0 else np.inf
     what = (
         f"interval holds if they were {needed:,.0f} or more"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.core.linalg import few_times, is_lower
+from genbounds.core.linalg import few_times
 from genbounds.estimators.frechet._distance import FrechetReference
 from genbounds.estimators.frechet._trace_root import TraceRoot
 from genbounds.validation import Float
@@ -39,7 +39,8 @@ class RunningFrechet:
         self._target: Float = moments.mean
         self._target_trace = float(np.trace(moments.cov))
         self._lower = reference.factor
-        self._triangular = is_lower(self._lower)
+        d, r = self._lower.shape
+        self._triangular = d == r and not np.triu(self._lower, 1).any()
         self._root = TraceRoot(self._lower.shape[1])
 
     @property

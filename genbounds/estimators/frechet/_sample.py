@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from genbounds.core.checks import Checked, check_sample
 from genbounds.core.design import Design, Index
-from genbounds.core.linalg import factor
+from genbounds.core.linalg import EPS
 from genbounds.core.moments import Moments, RowMoments, is_narrow, random_groups, row_moments
-from genbounds.validation import Float
+from genbounds.validation import Float, InputError
 
 PAIRING_SEED = 20_190_110
 """Fixed, so that the random pairing and halving of rows give the same result at every call."""
@@ -44,6 +44,9 @@ products in single precision are enough."""
 
 SIDES = ("generated", "reference")
 """What the samples, the arguments `fake` and `real`, are called in warnings."""
+
+INDEFINITE_RTOL = 1e-6
+"""A covariance whose smallest eigenvalue is below minus this times the largest is refused."""
 
 Precision = type[np.float32] | type[np.float64]
 
@@ -82,6 +85,8 @@ class FrechetSample:
         Where they are what was given.
     some_rows : ndarray or None
         All rows, or the random part that was kept beside moments; None if there are none.
+    few_rows : bool
+        Whether the rows are known, and no more than their features.
     independent : bool
         Whether nothing but independent rows of equal weight has to be accounted for.
     effective : float
@@ -119,6 +124,7 @@ class FrechetSample:
                 self.mean, self.n, self.cov = moments.mean, moments.n, moments.cov
                 self.trace = float(np.trace(self.cov))
         self.independent = design is None or design.independent
+        self.few_rows = rows is not None and self.n is not None and self.n <= self.mean.size
         self.effective = math.inf if self.n is None else float(self.n)
         self.free_units = math.inf
         if design is not None:
@@ -132,16 +138,38 @@ class FrechetSample:
 
     @cached_property
     def factor(self) -> Float:
-        """L of shape (d, r) with cov = L Lᵀ; from the rows themselves where there are few."""
-        if self.rows is not None and self.n is not None and self.n <= self.mean.size:
+        """L of shape (d, r) with cov = L Lᵀ and r the rank; of few rows, from the rows themselves.
+
+        Raises
+        ------
+        InputError
+            If `cov` has an eigenvalue that is negative beyond rounding.
+        """
+        if self.few_rows:
             if self.design is not None and not self.independent:
                 return self.centred.T * np.sqrt(self.design.weights)
-            return self.centred.T / math.sqrt(self.n - 1)
-        return factor(self.cov, self.triangle, name=self.name)
+            return self.centred.T / math.sqrt(len(self.centred) - 1)
+        d, lower = self.mean.size, self.triangle
+        if lower is not None:
+            diagonal = np.diagonal(lower)
+            if diagonal.min() ** 2 > 100 * d * EPS * diagonal.max() ** 2:
+                return lower  # an order of magnitude cheaper than eigenvectors
+        values, vectors = scipy.linalg.eigh(self.cov, check_finite=False)
+        if values[0] < -INDEFINITE_RTOL * abs(values[-1]):
+            raise InputError(
+                f"has a covariance with eigenvalue {values[0]:.3g} (largest {values[-1]:.3g}): "
+                "it is not positive semidefinite. Was it computed in half precision, or truncated?",
+                argument=self.name,
+            )
+        kept = values > d * EPS * values[-1]
+        root: Float = vectors[:, kept] * np.sqrt(values[kept])
+        return root
 
     @cached_property
     def triangle(self) -> Float | None:
-        """Cholesky's factor of the covariance, if it has one."""
+        """Cholesky's factor of the covariance, if it has one and rows are not few."""
+        if self.few_rows:
+            return None
         # The transpose, the same matrix in Fortran's order, is copied without being turned.
         lower, failed = scipy.linalg.lapack.dpotrf(self.cov.T, lower=1)
         return None if failed else lower

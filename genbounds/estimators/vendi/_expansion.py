@@ -240,7 +240,8 @@ def spectral_bias(form: SpectralForm, design: Design | None = None) -> tuple[flo
         error, noise = expand(form, design, part_rows=form.part_rows, bias_only=True)
         return error.bias, noise
     n = form.n
-    part = next(random_parts(PAIRING_SEED, n, n if form.part_rows is None else form.part_rows // 4))
+    size = n if form.part_rows is None else form.part_rows // 4
+    part = next(random_parts(PAIRING_SEED, n, size)) if size < n else None
     terms = [form.terms(z, positions) for positions, z in form.coordinates(part)]
     own = np.concatenate([row.own for row in terms])
     rest = own - np.concatenate([row.known for row in terms])

@@ -93,10 +93,10 @@ def test_products_with_the_factor_are_those_with_the_weights(monkeypatch):
             assert getattr(got, name) == pytest.approx(getattr(want, name), rel=1e-9)
         assert_allclose(got.influence, want.influence, rtol=1e-9)
     slopes = RootHessian(wide.directions.roots).slopes
-    wide_bias = wide.gaussian_bias(wide.roots)
+    wide_bias = wide.gaussian_bias(wide.directions.singular)
     monkeypatch.undo()
     assert_allclose(slopes, RootHessian(narrow.directions.roots).slopes, rtol=1e-9)
-    assert wide_bias == pytest.approx(narrow.gaussian_bias(narrow.roots), rel=1e-10)
+    assert wide_bias == pytest.approx(narrow.gaussian_bias(narrow.directions.singular), rel=1e-10)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
@@ -141,7 +141,7 @@ def test_the_second_half_takes_its_excess_from_the_first(monkeypatch):
     small_parts(monkeypatch, 100, noise=-1.0)
     error = np.mean(_debias._half_values(halves(False))) - exact
     first = halves(True)[0]
-    excess = first.bias() - first.gaussian_bias(first.roots)
+    excess = first.bias() - first.gaussian_bias(first.directions.singular)
     assert 0.0 < abs(error) < 0.25 * excess / 2.0
     assert abs(error + excess / 2.0) > 0.5 * excess / 2.0
 
@@ -163,11 +163,9 @@ def test_products_that_skip_zeros(d, order):
     cov = np.asarray(cov @ cov.T / d, order=order)
     lower = np.asarray(np.tril(rng.normal(size=(d, d))), order=order)
     full = rng.normal(size=(d, max(d - 1, 1)))
-    assert _linalg.is_lower(lower)
-    assert not _linalg.is_lower(full) or d == 1
-    for factor in (lower, full):
+    for factor, triangular in ((lower, True), (full, False)):
         before = cov.copy()
-        product = _linalg.congruence(cov, factor)
+        product = _linalg.congruence(cov, factor, triangular=triangular)
         assert np.array_equal(cov, before)
         assert_allclose(np.tril(product), np.tril(factor.T @ cov @ factor), atol=1e-9)
 
@@ -200,14 +198,6 @@ def test_coordinates_have_unit_covariance_on_either_side(reference):
         assert_allclose(unit, np.eye(roots.size), atol=1e-10)
     crossed = projections[0].T @ pair.fake.cov @ pair.real.cov @ projections[1]
     assert_allclose(crossed, np.diag(roots), atol=1e-10)
-
-
-@pytest.mark.parametrize("d", [2, 256, 300])
-def test_one_entry_above_the_diagonal_is_seen(d):
-    for row, column in ((0, d - 1), (d - 2, d - 1)):
-        matrix = np.eye(d)
-        matrix[row, column] = 1e-300
-        assert not _linalg.is_lower(matrix)
 
 
 @pytest.mark.parametrize("d", [1, 5, 256, 301])
