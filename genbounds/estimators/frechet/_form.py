@@ -65,6 +65,8 @@ class Rows(NamedTuple):
     linear : ndarray of shape (k, d) or (k, r)
         Its products are the linear part of h: `x` for covariances with divisor n - 1; those of
         weighted rows as they are err with the square of the mean, which makes it √s w.
+    diagonal : ndarray of shape (k,)
+        Σ_i H_ii w_i² of each.
     generated : bool
         Which sample they are of.
     pieces : int
@@ -74,6 +76,7 @@ class Rows(NamedTuple):
     x: Float
     w: NDArray[Any]
     linear: NDArray[Any]
+    diagonal: NDArray[Any]
     generated: bool
     pieces: int
 
@@ -122,16 +125,17 @@ class RootHessian:
             self.squares[block] = np.einsum("ij,ij->i", share, share)
         self.slopes: Float = roots * self.shares - roots / 2.0
 
-    def quadratic(self, w: NDArray[Any], v: NDArray[Any]) -> Float:
-        """Σ_ij H_ij (w_i w_j - δ_ij)(v_i v_j - δ_ij) of every row of two arrays."""
-        both = w * v
+    def quadratic(self, both: NDArray[Any], diagonals: NDArray[Any]) -> Float:
+        """Σ_ij H_ij (w_i w_j - δ_ij)(v_i v_j - δ_ij) of every row of two arrays.
+
+        Of their products w_i v_i, and with Σ_i H_ii (w_i² + v_i²).
+        """
         if self.factor is None:
             square: Float = np.einsum("ij,ij->i", both @ self.weights, both).astype(np.float64)
         else:
             parts = (both @ self.factor).astype(np.float64)
             square = np.einsum("ij,ij->i", parts, parts)
-        squares = 2.0 * both if w is v else w * w + v * v
-        quadratic: Float = square - squares @ self.diagonal + self.constant
+        quadratic: Float = square - diagonals + self.constant
         return quadratic
 
 
@@ -214,7 +218,8 @@ class FrechetForm(Form):
         w = x.astype(hessian.dtype, copy=False) @ self.projection
         linear = np.sqrt(hessian.roots) * w if self.empirical else x
         pieces = max(1, len(w) // max(PIECE, PIECE_SHARE * w.shape[1]))
-        return Rows(x, w, linear, self.generated, pieces)
+        diagonal = [part * part @ hessian.diagonal for part in np.array_split(w, pieces)]
+        return Rows(x, w, linear, np.concatenate(diagonal), self.generated, pieces)
 
     def terms(self, block: Rows, positions: Index) -> RowTerms:
         """Influence and h(x, x); w² has mean 1 and ‖x‖² the trace as mean over all rows."""
@@ -223,9 +228,9 @@ class FrechetForm(Form):
         moved, slopes, own = np.empty((3, len(block.w)))
         for part in np.array_split(np.arange(len(block.w)), block.pieces):
             piece = slice(part[0], part[-1] + 1)
-            w = block.w[piece]
-            moved[piece], slopes[piece] = (w * w @ along).T
-            own[piece] = hessian.quadratic(w, w)
+            w2 = block.w[piece] * block.w[piece]
+            moved[piece], slopes[piece] = (w2 @ along).T
+            own[piece] = hessian.quadratic(w2, 2.0 * block.diagonal[piece])
         squared_norm = linear = np.einsum("ij,ij->i", block.x, block.x)
         if block.linear is not block.x:
             linear = np.einsum("ij,ij->i", block.linear, block.linear)
@@ -237,7 +242,7 @@ class FrechetForm(Form):
 
         The means of two samples do not enter each other's covariance.
         """
-        values = self.hessian.quadratic(one.w[i], two.w[j])
+        values = self.hessian.quadratic(one.w[i] * two.w[j], one.diagonal[i] + two.diagonal[j])
         same = one.generated == two.generated
         x, y = (one.linear[i], two.linear[j]) if same else (one.x[i], two.x[j])
         values += np.einsum("ij,ij->i", x, y)

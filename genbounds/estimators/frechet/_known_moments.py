@@ -74,10 +74,13 @@ def fourth_moments(
     gaussian : FourthMoments
         The three quantities themselves for Gaussian rows.
     """
-    own = hessian.quadratic(w, w)
-    influence = 2.0 * (x @ gap) + np.einsum("ij,ij->i", x, x) - (w * w) @ hessian.roots
+    w2 = w * w
+    diagonal = w2 @ hessian.diagonal
+    own = hessian.quadratic(w2, 2.0 * diagonal)
+    influence = 2.0 * (x @ gap) + np.einsum("ij,ij->i", x, x) - w2 @ hessian.roots
     one, two = slice(len(x) // 2), slice(len(x) // 2, len(x) // 2 * 2)
-    crossed = hessian.quadratic(w[one], w[two]) + np.einsum("ij,ij->i", x[one], x[two])
+    crossed = hessian.quadratic(w[one] * w[two], diagonal[one] + diagonal[two])
+    crossed += np.einsum("ij,ij->i", x[one], x[two])
     return FourthMoments(
         bias=_ratio(own.mean(), gaussian.bias),
         influence=_ratio(np.var(influence, ddof=1), gaussian.influence),
