@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from genbounds.core.estimate import EXACT, Estimate, SampleError, Tails
@@ -31,13 +33,7 @@ def debias_by_fit(fake: FrechetSample, real: FrechetSample, *, every_row: bool) 
             return joint
     spectrum = _known_spectrum(few, other) if larger >= FEW_RATIO else None
     fit = _fit(few, other, spectrum)
-    own = SampleError(
-        n=few.n,
-        variance=fit.variance,
-        degrees_of_freedom=_degrees(few),
-        influence=fit.influence,
-        tails=None if fit.influence is None else Tails.of(fit.influence),
-    )
+    (own,) = _errors(fit, few)
     method, warnings = fit.method, fit.warnings
     if larger < FEW_RATIO:
         value, rest, doubt = _one_by_one(few, other, fit, larger)
@@ -54,8 +50,18 @@ def debias_by_fit(fake: FrechetSample, real: FrechetSample, *, every_row: bool) 
     )
 
 
-def _degrees(sample: FrechetSample) -> float:
-    return np.inf if sample.n is None else sample.n - 1.0
+def _errors(fit: Fit, *samples: FrechetSample) -> list[SampleError]:
+    """Error due to each sample whose bias was removed."""
+    return [
+        SampleError(
+            n=sample.n,
+            variance=variance,
+            degrees_of_freedom=np.inf if sample.n is None else sample.n - 1.0,
+            influence=influence,
+            tails=None if influence is None else Tails.of(influence),
+        )
+        for sample, variance, influence in zip(samples, fit.variances, fit.influences, strict=True)
+    ]
 
 
 def _known_spectrum(few: FrechetSample, other: FrechetSample) -> Float | None:
@@ -88,32 +94,20 @@ def _fitted_jointly(
     few: FrechetSample, other: FrechetSample, fake: FrechetSample, real: FrechetSample
 ) -> Estimate | None:
     """Debias two small samples by the equations of both at once."""
-    one, two = few.centred, other.centred
     found = fit_both_samples(
-        (one, two),
+        (few.centred, other.centred),
         (few.factor, other.factor),
         gap=few.mean - other.mean,
         directions=min(fake.directions, real.directions),
     )
     if found is None:
         return None
-    errors = tuple(
-        SampleError(
-            variance=variance,
-            degrees_of_freedom=len(rows) - 1.0,
-            influence=influence,
-            tails=Tails.of(influence),
-        )
-        for rows, variance, influence in zip(
-            (one, two), found.variances, found.influences, strict=True
-        )
-    )
-    ordered = (errors[0], errors[1]) if few is fake else (errors[1], errors[0])
+    one, two = _errors(found, few, other)
     return make_estimate(
         found.method,
         found.value,
         (fake, real),
-        ordered,
+        (one, two) if few is fake else (two, one),
         warnings=found.warnings,
         details=found.details,
     )
@@ -133,11 +127,8 @@ def _one_by_one(
     value = fit.value + mirrored.value - plugin
     removed = max(plugin - value, 0.0)
     unresolved = removed * 0.2 / ratio if ratio >= 1.0 else max(removed, value)
-    rest = SampleError(
-        variance=mirrored.variance + unresolved**2,
-        degrees_of_freedom=_degrees(other),
-        influence=mirrored.influence,
-    )
+    (rest,) = _errors(mirrored, other)
+    rest = replace(rest, variance=rest.variance + unresolved**2)
     doubt = warn_of("one-by-one", least=FEW_RATIO, bias=unresolved)
     return value, rest, doubt
 

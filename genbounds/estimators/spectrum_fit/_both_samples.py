@@ -9,59 +9,20 @@ and measurements: docs/explanation/few_samples.md.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import scipy  # its submodules are loaded at their first use
 
 from genbounds.core.linalg import EPS
 from genbounds.diagnostics import warn_of
-from genbounds.estimators.spectrum_fit._marchenko_pastur import RowLaw
-from genbounds.estimators.spectrum_fit._one_sample import (
-    Side,
-    distinct_rows,
-    jackknifed_contour,
-    population_root,
-    repeated_rows,
-    root_influences,
-    row_scales,
-    scale_doubt,
-    variance_of_mean,
-)
-from genbounds.estimators.spectrum_fit._root_limits import RootLimits
-from genbounds.results import Diagnostic, Method
+from genbounds.estimators.spectrum_fit._one_sample import Fit, Side, distinct_rows, fit_of_rows
 from genbounds.validation import Float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JointFit:
-    """The distance with the bias of both samples removed.
-
-    Attributes
-    ----------
-    value : float
-        Can be negative where the two distributions are close.
-    variances : tuple of float
-        Due to the first sample and what neither shows; due to the second.
-    influences : tuple of ndarray of shape (n,) and (m,)
-        Centred, of the rows of either sample.
-    method : {"joint-spectrum-fit", "joint-contour"}
-    warnings : tuple of Diagnostic
-    details : tuple of str
-    """
-
-    value: float
-    variances: tuple[float, float]
-    influences: tuple[Float, Float]
-    method: Method
-    warnings: tuple[Diagnostic, ...] = ()
-    details: tuple[str, ...] = ()
-
-
-# In one piece: each step takes what the steps before it made of both samples.
 def fit_both_samples(
     centred: tuple[Float, Float], factors: tuple[Float, Float], *, gap: Float, directions: int
-) -> JointFit | None:
+) -> Fit | None:
     """Debias the distance of two samples; None if one does not vary where the other does.
 
     Parameters
@@ -74,64 +35,27 @@ def fit_both_samples(
         Mean of the first minus mean of the second.
     directions : int
         Dimensions that both distributions fill, as far as the samples show.
-
-    Notes
-    -----
-    Variances as in `fit_one_sample`, either sample's at the other as it is.
     """
-    sizes = [len(rows) for rows in centred]
-    norms = [np.einsum("ij,ij->i", rows, rows) for rows in centred]
     sides = _sides(centred, factors, directions)
     if sides is None:
         return None
-    values, rank = sides[0].values, sides[0].rank
-    scales = [row_scales(side) for side in sides]
-    laws = [
-        RowLaw(n - 1, None if one is None else one.radii)
-        for n, one in zip(sizes, scales, strict=True)
-    ]
-    root = population_root(values, rows=laws, rank=rank)
-    if root.method == "contour":
-        steps = (
-            jackknifed_contour(
-                centred[k] @ factors[1 - k], rank, root.trace, [laws[1 - k].n_effective]
-            )
-            - root.trace
-            for k in (0, 1)
-        )
-        root = replace(root, trace=root.trace + sum(steps))
-    traces = [float(norm.sum()) / (n - 1) for n, norm in zip(sizes, norms, strict=True)]
-    limits = RootLimits.of(values, traces=(traces[0], traces[1]))
-    root = root.within(limits)
-    pairs = [
-        root_influences(
-            (2.0 - 4.0 * k) * (centred[k] @ gap) + norms[k], sides[k], root, laws, sample=k
-        )
-        for k in (0, 1)
-    ]
-    doubts = [scale_doubt(sides[k], root, laws, scales[k], k) ** 2 for k in (0, 1)]
-    doubts[0] += 4.0 * root.unseen * root.inflation
-    variances, by_plugin = limits.errors(
-        root.trace,
-        fitted=[variance_of_mean(fitted) for fitted, _ in pairs],
-        plugin=[variance_of_mean(plugin) for _, plugin in pairs],
-        inflation=root.inflation,
-        doubts=doubts,
-    )
-    influences = [plugin if by_plugin else fitted for fitted, plugin in pairs]
-    warnings = root.warnings
-    if rank < directions:
-        warnings += (warn_of("shared-rank", rank=rank),)
-    for side, n in zip(sides, sizes, strict=True):
-        warnings += repeated_rows(n - side.distinct, n)
-    return JointFit(
+    norms = [np.einsum("ij,ij->i", rows, rows) for rows in centred]
+    one, two = (float(norm.sum()) / (norm.size - 1) for norm in norms)
+    rank = sides[0].rank
+    found = fit_of_rows(
+        sides,
+        [
+            norm + sign * (rows @ gap)
+            for norm, rows, sign in zip(norms, centred, (2, -2), strict=True)
+        ],
+        [rows @ factor for rows, factor in zip(centred, factors[::-1], strict=True)],
         # Either trace Tr Σ̂ stands for Tr Σ, less the bias Tr Σ̂ / n of the squared gap.
-        value=float(gap @ gap) + sum(float(norm.mean()) for norm in norms) - 2.0 * root.trace,
-        variances=(variances[0], variances[1]),
-        influences=(influences[0], influences[1]),
-        method="joint-contour" if root.method == "contour" else "joint-spectrum-fit",
-        warnings=warnings,
-        details=root.details,
+        base=float(gap @ gap) + sum(float(norm.mean()) for norm in norms),
+        traces=(one, two),
+        lacking=(warn_of("shared-rank", rank=rank),) if rank < directions else (),
+    )
+    return replace(
+        found, method="joint-contour" if found.method == "contour" else "joint-spectrum-fit"
     )
 
 

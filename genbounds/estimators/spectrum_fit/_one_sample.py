@@ -62,27 +62,27 @@ GROUPING_SEED = 20_080_511
 """Fixed, so that the random grouping of rows gives the same result at every call."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Fit:
-    """The distance with the bias of one sample removed, by a fitted spectrum or the contour.
+    """The distance with the bias of one sample, or of both, removed: by a spectrum or the contour.
 
     Attributes
     ----------
     value : float
         Estimate of the squared distance; can be negative where the two distributions are close.
-    variance : float
-        Variance of `value` due to the generated sample.
-    influence : ndarray of shape (n,) or None
-        Centred influence of each generated row; None if only moments are known.
-    method : {"spectrum-fit", "contour"}
+    variances : tuple of float
+        Of `value`, due to each sample; what no sample shows counts with the first.
+    influences : tuple of ndarray of shape (n,) or None
+        Centred, of the rows of each; None if only moments are known.
+    method : str
     warnings : tuple of Diagnostic
         Reasons not to trust the interval ``value ± 1.96 √variance``.
     details : tuple of str
     """
 
     value: float
-    variance: float
-    influence: Float | None
+    variances: tuple[float, ...]
+    influences: tuple[Float | None, ...]
     method: Method
     warnings: tuple[Diagnostic, ...] = ()
     details: tuple[str, ...] = ()
@@ -92,7 +92,6 @@ EQUAL_ROWS = 0.05
 """Variance of the row scales up to which the contour, which takes them as equal, may be used."""
 
 
-# In one piece: each step takes what the steps before it made of the sample.
 def fit_one_sample(
     centred: Float,
     projected: Float,
@@ -117,59 +116,111 @@ def fit_one_sample(
         Its positive eigenvalues, descending: what the spectrum may look like where fewer rows than
         directions do not show it.
 
+    """
+    n = centred.shape[0]
+    squared_norm = np.einsum("ij,ij->i", centred, centred)
+    trace = float(squared_norm.sum()) / (n - 1)
+    base = float(gap @ gap) + trace - trace / n + reference_trace
+    rest = 2.0 * (centred @ gap) + squared_norm
+    side = Side.of(projected, distinct=distinct_rows(centred))
+    if side is None:
+        rest -= rest.mean()
+        flat = warn_of("flat-where-reference-varies")
+        warnings = (*few_rows(n), flat)
+        return Fit(base, (variance_of_mean(rest),), (rest,), "spectrum-fit", warnings)
+    lacking: tuple[Diagnostic, ...] = ()
+    if side.rank < min(n - 1, projected.shape[1]):
+        lacking = (warn_of("rank-of-rows", n=n, rank=side.rank),)
+    return fit_of_rows(
+        [side],
+        [rest],
+        [projected],
+        base=base,
+        traces=(trace, reference_trace),
+        shape=_shape(reference_spectrum, n=n, rank=side.rank),
+        lacking=lacking,
+    )
+
+
+def fit_of_rows(
+    sides: Sequence[Side],
+    rests: Sequence[Float],
+    projected: Sequence[Float],
+    *,
+    base: float,
+    traces: tuple[float, float],
+    shape: Float | None = None,
+    lacking: tuple[Diagnostic, ...] = (),
+) -> Fit:
+    """Debias a distance by the root of the spectrum of one sample, or of the product of both.
+
+    Parameters
+    ----------
+    sides : sequence of Side
+        Of the sample; of both, that with fewer rows first.
+    rests : sequence of ndarray of shape (n,)
+        Influence of the rows of each on all but the trace of the root.
+    projected : sequence of ndarray of shape (n, r)
+        The rows of each times the factor of the other.
+    base : float
+        The distance without the trace of the root.
+    traces : tuple of float
+        Of both covariances.
+    shape : ndarray of shape (rank,) or None
+        As in `fit_spectrum`.
+    lacking : tuple of Diagnostic
+        What is to be said of the rank.
+
     Notes
     -----
     The variance is that of the estimator linearised in the rows, each row left out of the
     resolvent that weighs it and its scale b_i left out of the distribution of the scales, plus the
     posterior variance of what the sample cannot see (`SpectrumFit.prior_variance`), plus the square
     of that share of the effect of the row scales by which their estimates are noise; both within
-    `RootLimits`.
+    `RootLimits`. Of two samples either's is at the other as it is.
     """
-    n = centred.shape[0]
-    squared_norm = np.einsum("ij,ij->i", centred, centred)
-    trace = float(squared_norm.sum()) / (n - 1)
-    base = float(gap @ gap) + trace - trace / n + reference_trace
-    influence = 2.0 * (centred @ gap) + squared_norm
-    side = Side.of(projected, distinct=distinct_rows(centred))
-    if side is None:
-        influence -= influence.mean()
-        return Fit(
-            value=base,
-            variance=float(influence @ influence) / (n - 1) ** 2,
-            influence=influence,
-            method="spectrum-fit",
-            warnings=(
-                *few_rows(n),
-                warn_of("flat-where-reference-varies"),
-            ),
-        )
-    scales = row_scales(side)
-    rows = RowLaw(n - 1, None if scales is None else scales.radii)
-    shape = _shape(reference_spectrum, n=n, rank=side.rank)
-    root = population_root(side.values, rows=[rows], rank=side.rank, shape=shape)
+    values, rank, both = sides[0].values, sides[0].rank, range(len(sides))
+    scales = [row_scales(side) for side in sides]
+    laws = [
+        RowLaw(rest.size - 1, None if one is None else one.radii)
+        for rest, one in zip(rests, scales, strict=True)
+    ]
+    root = population_root(values, rows=laws, rank=rank, shape=shape)
     if root.method == "contour":
-        root = replace(root, trace=jackknifed_contour(projected, side.rank, root.trace))
-    limits = RootLimits.of(side.values, traces=(trace, reference_trace))
+        steps = (
+            jackknifed_contour(
+                projected[k], rank, root.trace, [laws[j].n_effective for j in both if j != k]
+            )
+            - root.trace
+            for k in both
+        )
+        root = replace(root, trace=root.trace + sum(steps))
+    limits = RootLimits.of(values, traces=traces)
     root = root.within(limits)
-    doubt = scale_doubt(side, root, [rows], scales, shape=shape)
-    fitted, plugin = root_influences(influence, side, root, [rows])
+    pairs = [root_influences(rests[k], sides[k], root, laws, k) for k in both]
+    doubts = [scale_doubt(sides[k], root, laws, scales[k], k, shape) ** 2 for k in both]
+    doubts[0] += 4.0 * root.unseen * root.inflation
     variances, by_plugin = limits.errors(
         root.trace,
-        fitted=[variance_of_mean(fitted)],
-        plugin=[variance_of_mean(plugin)],
+        fitted=[variance_of_mean(fitted) for fitted, _ in pairs],
+        plugin=[variance_of_mean(plugin) for _, plugin in pairs],
         inflation=root.inflation,
-        doubts=[doubt**2 + 4.0 * root.unseen * root.inflation],
+        doubts=doubts,
     )
-    warnings = root.warnings
-    if side.rank < min(n - 1, projected.shape[1]):
-        warnings += (warn_of("rank-of-rows", n=n, rank=side.rank),)
-    warnings += repeated_rows(n - side.distinct, n)
     return Fit(
-        value=base - 2.0 * root.trace,
-        variance=variances[0],
-        influence=plugin if by_plugin else fitted,
-        method=root.method,
-        warnings=warnings,
+        base - 2.0 * root.trace,
+        tuple(variances),
+        tuple(plugin if by_plugin else fitted for fitted, plugin in pairs),
+        root.method,
+        warnings=(
+            *root.warnings,
+            *lacking,
+            *(
+                one
+                for side, rest in zip(sides, rests, strict=True)
+                for one in repeated_rows(rest.size - side.distinct, rest.size)
+            ),
+        ),
         details=root.details,
     )
 
@@ -189,7 +240,6 @@ def repeated_rows(repeated: int, n: int) -> tuple[Diagnostic, ...]:
     return (warn_of("repeated-rows", severity=severity, repeated=repeated, n=n),)
 
 
-# In one piece: the same for moments alone.
 def fit_from_moments(
     *,
     gap: Float,
@@ -240,13 +290,8 @@ def fit_from_moments(
 
     if not kept:
         none = np.zeros(0)
-        return Fit(
-            value=base,
-            variance=sampling(none, none, none),
-            influence=None,
-            method="spectrum-fit",
-            warnings=(*few_rows(n), moments_only),
-        )
+        warnings = (*few_rows(n), moments_only)
+        return Fit(base, (sampling(none, none, none),), (None,), "spectrum-fit", warnings)
     values, axes = values[::-1][:kept], axes[:, ::-1][:, :kept]
     shape = _shape(reference_spectrum, n=n, rank=rank)
     root = population_root(values, rows=[RowLaw(n - 1)], rank=rank, shape=shape)
@@ -265,13 +310,9 @@ def fit_from_moments(
         inflation=root.inflation,
         doubts=[4.0 * root.unseen * root.inflation],
     )
+    warnings = (*root.warnings, moments_only)
     return Fit(
-        value=base - 2.0 * root.trace,
-        variance=variances[0],
-        influence=None,
-        method=root.method,
-        warnings=(*root.warnings, moments_only),
-        details=root.details,
+        base - 2.0 * root.trace, tuple(variances), (None,), root.method, warnings, root.details
     )
 
 
