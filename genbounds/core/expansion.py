@@ -251,42 +251,6 @@ def _expand_crossed(form: Form, design: Design, *, bias_only: bool) -> SampleErr
     return crossing.error(error, linear, (sums.squares, np.array(squares), own))
 
 
-class _Chunk(NamedTuple):
-    """Units of a sample that are worked on together, with their rows as one block.
-
-    Attributes
-    ----------
-    units : ndarray of shape (k,)
-    block : Any
-        Of the rows of all units, one unit after the other.
-    rows : ndarray of shape (rows,)
-        Numbers of these rows.
-    starts : ndarray of shape (k + 1,)
-        Where the rows of each unit begin in the block.
-    cells : ndarray of shape (cells + 1,)
-        Where the cells of units begin.
-    """
-
-    units: Index
-    block: Any
-    rows: Index
-    starts: Index
-    cells: Index
-
-
-def chunks_of(form: Form, design: Design, cells: Groups, rows: int) -> Iterator[_Chunk]:
-    """Join cells of units until they have about so many rows."""
-    start = 0
-    ends = np.cumsum(design.row_counts[cells.numbers])[cells.starts[1:] - 1]
-    while start < len(cells):
-        before = ends[start - 1] if start else 0
-        stop = min(int(np.searchsorted(ends, before + rows)) + 1, len(cells))
-        units, within = cells.take(np.arange(start, stop))
-        members, starts = design.rows.take(units)
-        yield _Chunk(units, form.block(members), members, starts, within)
-        start = stop
-
-
 @dataclass
 class _UnitSums:
     """Sums over the units of a sample, a block of rows at a time."""
@@ -348,57 +312,56 @@ class _UnitSums:
             enough = min(part_rows, form.n)
         size = min(max(64, BLOCK_BYTES // (8 * form.width)), enough)
         cells = design.cells(np.random.default_rng(form.seed))
-        for chunk in chunks_of(form, design, cells, size):
-            self._add_chunk(chunk)
-            used += chunk.rows.size
+        ends = np.cumsum(design.row_counts[cells.numbers])[cells.starts[1:] - 1]
+        start = 0
+        while start < len(cells):
+            stop = min(int(np.searchsorted(ends, used + size)) + 1, len(cells))
+            self._add_cells(cells.take(np.arange(start, stop)))
+            start, used = stop, int(ends[stop - 1])
             if used >= enough:
                 yield
 
-    def _add_chunk(self, chunk: _Chunk) -> None:
+    def _add_cells(self, cells: Groups) -> None:
+        """Absorb cells of units, all rows as one block."""
         form, design = self.form, self.design
         assert design is not None
-        block, starts, cells = chunk.block, chunk.starts, chunk.cells
-        weights = design.weights[chunk.rows]
+        units = cells.numbers
+        rows, starts = design.rows.take(units)
+        block, weights = form.block(rows), design.weights[rows]
         centre = 0.0 if self.curvature is None else self.curvature.centre
-        influence, own, known = form.terms(block, chunk.rows)
-        self.rows.append(chunk.rows)
+        influence, own, known = form.terms(block, rows)
+        self.rows.append(rows)
         self.row_linear.append(weights * influence)
-        linear, row_own, known = (
-            np.add.reduceat(values, starts[:-1])
-            for values in (
-                weights * (influence - centre),
-                weights**2 * own,
-                weights**2 * known,
-            )
-        )
-        mass = np.maximum(design.mass[chunk.units], np.finfo(np.float64).tiny)
+        linear = np.add.reduceat(weights * (influence - centre), starts[:-1])
+        row_own = np.add.reduceat(weights**2 * own, starts[:-1])
+        mass = np.maximum(design.mass[units], np.finfo(np.float64).tiny)
         own = row_own + 2.0 * _products(form, block, weights, pairs_within(starts), starts.size - 1)
         self.squares += float(own.sum())
         pairs: Index = np.zeros((2, 0), dtype=np.intp)
         crossed = np.zeros(0)
         if design.stratified:
             # The mean of h over pairs of a stratum, by weight, is taken off: 0 where there is one.
-            one, two, _ = pairs_within(cells)
+            one, two, _ = pairs_within(cells.starts)
             pairs = np.stack([one, two])
             crossed = _products(form, block, weights, _rows_of(starts, one, two), one.size)
             ratio = mass[one] / mass[two]
             each = np.append(crossed * ratio, crossed / ratio)
             shared = sums_by(pairs.ravel(), each, own.size)
-            own = own - shared / np.repeat(np.diff(cells) - 1.0, np.diff(cells))
+            own = own - shared / np.repeat(cells.sizes - 1.0, cells.sizes)
         else:
-            own = own * design.own_factor[chunk.units]
-        self.numbers.append(chunk.units)
+            own = own * design.own_factor[units]
+        self.numbers.append(units)
         self.linear.append(linear)
         self.own.append(own)
         self.row_own.append(row_own)
-        self.known.append(known)
+        self.known.append(np.add.reduceat(weights**2 * known, starts[:-1]))
         if self.bias_only:
             return
-        self._add_pairs(chunk, weights)
+        self._add_pairs(block, contrasts(starts, cells.starts, weights, design.stratified))
         if self.curvature is not None:
             steps = linear - 2.0 * own
             if design.stratified:
-                steps = _within_cells(steps, mass, cells)
+                steps = _within_cells(steps, mass, cells.starts)
                 self.diagonal += 2.0 * float((steps[pairs[0]] * steps[pairs[1]]) @ crossed)
             else:
                 self.centre = float(steps.mean()) if self.centre is None else self.centre
@@ -406,10 +369,8 @@ class _UnitSums:
             self.diagonal += float(steps**2 @ own)
             self.curvature.add(block, weights * np.repeat(steps, np.diff(starts)))
 
-    def _add_pairs(self, chunk: _Chunk, weights: Float) -> None:
+    def _add_pairs(self, block: Any, steps: Steps) -> None:
         """M_IJ of random pairs of steps from different cells, for E M_IJ²."""
-        assert self.design is not None
-        steps = contrasts(chunk.starts, chunk.cells, weights, stratified=self.design.stratified)
         count = len(steps)
         if count < 2:
             return
@@ -418,7 +379,7 @@ class _UnitSums:
         chosen = np.arange(count)[: max(32, int(count * min(1.0, PAIR_BUDGET / cost)))]
         for shift in range(1, shifts + 1):
             i, j, scale, which = steps.paired(chosen, steps, (chosen + shift) % count)
-            values = _across(self.form, chunk.block, i, j) * scale
+            values = _across(self.form, block, i, j) * scale
             self.products.append(sums_by(which, values, chosen.size))
 
     def error(self, noise_factor: float) -> tuple[SampleError, float]:
@@ -516,7 +477,7 @@ class Steps(NamedTuple):
         return self.rows[one], others.rows[two], scale, which
 
 
-def contrasts(starts: Index, cells: Index, weights: Float, *, stratified: bool) -> Steps:
+def contrasts(starts: Index, cells: Index, weights: Float, stratified: bool) -> Steps:
     """Return a random step for every cell of units.
 
     The weights of its first unit; with strata the difference to the second one over √2, either

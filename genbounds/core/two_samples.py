@@ -57,7 +57,7 @@ def _random_steps(
     count = min(int(np.clip(PAIR_BUDGET / size**2, 32, most)), len(cells))
     units, within = cells.take(np.arange(count))
     rows, starts = design.rows.take(units)
-    steps = contrasts(starts, within, design.weights[rows], stratified=design.stratified)
+    steps = contrasts(starts, within, design.weights[rows], design.stratified)
     return form.block(rows), steps, design.units
 
 
@@ -179,12 +179,15 @@ def shared_error(
     common : ndarray
         Names of the shared units, at least two.
     """
-    shared = _Shared.of(forms, designs, common)
+    shared = _shared(forms, designs, common)
     own = shared.own_products()
-    # Influences in the units of the estimate, centred within strata.
-    steps = [_unit_steps(error) for error in errors]
-    for side, place in zip(steps, shared.units, strict=True):
-        side[place] -= 2.0 * (own - own.mean())
+    steps = []
+    for error, place in zip(errors, shared.units, strict=True):
+        assert error.influence is not None
+        size = error.influence.size
+        # In the units of the estimate, centred within strata: their squares sum to the variance.
+        steps.append(error.influence / np.sqrt(size * (size - 1.0)))
+        steps[-1][place] -= 2.0 * (own - own.mean())
     joint = steps[0].copy(), steps[1].copy()
     joint[0][shared.units[0]] += steps[1][shared.units[1]]
     joint[1][shared.units[1]] += steps[0][shared.units[0]]
@@ -206,15 +209,15 @@ def shared_error(
 
 def shared_bias(forms: Forms, designs: Designs, common: NDArray[Any]) -> float:
     """Bias of the mixed term alone, as in `shared_error`."""
-    return 2.0 * float(_Shared.of(forms, designs, common).own_products().sum())
+    return 2.0 * float(_shared(forms, designs, common).own_products().sum())
 
 
-def _unit_steps(error: SampleError) -> Float:
-    """Influence of every unit on the estimate; their squares add up to the variance."""
-    assert error.influence is not None
-    size = error.influence.size
-    steps: Float = error.influence / np.sqrt(size * (size - 1.0))
-    return steps
+def _shared(forms: Forms, designs: Designs, common: NDArray[Any]) -> _Shared:
+    one, two = designs
+    assert one is not None
+    assert two is not None
+    places = [np.searchsorted(np.asarray(design.labels), common) for design in (one, two)]
+    return _Shared(forms, (one, two), (places[0], places[1]))
 
 
 @dataclass(frozen=True)
@@ -224,14 +227,6 @@ class _Shared:
     forms: Forms
     designs: tuple[Design, Design]
     units: tuple[Index, Index]
-
-    @classmethod
-    def of(cls, forms: Forms, designs: Designs, common: NDArray[Any]) -> _Shared:
-        one, two = designs
-        assert one is not None
-        assert two is not None
-        places = [np.searchsorted(np.asarray(design.labels), common) for design in (one, two)]
-        return cls(forms, (one, two), (places[0], places[1]))
 
     @property
     def stratified(self) -> bool:
@@ -304,7 +299,7 @@ class _Shared:
         rows, starts = design.rows.take(members)
         cells = np.arange(0, members.size + 1, 1 if mates is None else 2)
         weights = design.weights[rows]
-        return form.block(rows), contrasts(starts, cells, weights, stratified=mates is not None)
+        return form.block(rows), contrasts(starts, cells, weights, mates is not None)
 
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(self.forms[0].seed)

@@ -7,16 +7,14 @@ distance nearly its best unbiased estimator, of variance G/m + 2 E h(y, y')²/m�
 
 with g the gap of the means and p_i the columns of the projection to w. The same estimated
 covariance stands in both factors of I - T and Σ, so that each part of G is freed of its own bias.
-Fourth moments that are not Gaussian change bias and variance by the ratios that `FourthMoments`
-has, from rows kept beside the statistics or borrowed from the other sample. Derivation:
+Fourth moments that are not Gaussian change bias and variance by their ratios to Gaussian ones,
+from rows kept beside the statistics or borrowed from the other sample. Derivation:
 docs/explanation/frechet.md.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -37,32 +35,8 @@ STEP, TAIL = 0.25, 30.0
 """Of the trapezoidal sum along the contour, and where it ends (`spectrum_fit._contour`)."""
 
 
-@dataclass(frozen=True)
-class FourthMoments:
-    """What rows of another sample say of fourth moments, as multiples of Gaussian ones.
-
-    Attributes
-    ----------
-    bias : float
-        Of the part of the bias that comes from the root.
-    influence : float
-        Of the variance of the influence.
-    pairs : float
-        Of E h(y, y')².
-    """
-
-    bias: float = 1.0
-    influence: float = 1.0
-    pairs: float = 1.0
-
-
-GAUSSIAN = FourthMoments()
-
-
-def fourth_moments(
-    x: Float, w: Float, gap: Float, hessian: RootHessian, *, gaussian: FourthMoments
-) -> FourthMoments:
-    """Compare rows with Gaussian ones.
+def fourth_moments(x: Float, w: Float, gap: Float, hessian: RootHessian) -> Float:
+    """Return what rows show of fourth moments: mean h of the root, Var IF and E h(y, y')².
 
     Parameters
     ----------
@@ -71,8 +45,6 @@ def fourth_moments(
     gap : ndarray of shape (d,)
         Mean of that sample minus mean of the other.
     hessian : RootHessian
-    gaussian : FourthMoments
-        The three quantities themselves for Gaussian rows.
     """
     w2 = w * w
     diagonal = w2 @ hessian.diagonal
@@ -81,16 +53,7 @@ def fourth_moments(
     one, two = slice(len(x) // 2), slice(len(x) // 2, len(x) // 2 * 2)
     crossed = hessian.quadratic(w[one] * w[two], diagonal[one] + diagonal[two])
     crossed += np.einsum("ij,ij->i", x[one], x[two])
-    return FourthMoments(
-        bias=_ratio(own.mean(), gaussian.bias),
-        influence=_ratio(np.var(influence, ddof=1), gaussian.influence),
-        pairs=_ratio((crossed**2).mean(), gaussian.pairs),
-    )
-
-
-def _ratio(found: Any, gaussian: float) -> float:
-    """How many times the Gaussian quantity was found; 1 where that is nothing."""
-    return float(found) / gaussian if gaussian > 0.0 else 1.0
+    return np.array([own.mean(), np.var(influence, ddof=1), (crossed**2).mean()])
 
 
 def moments_error(
@@ -138,23 +101,25 @@ def moments_error(
     second = gaussian_second_order_variance(s, square, n)
     bias = gaussian_bias(trace, s, n)
     hessian = RootHessian(s)
-    fourth = GAUSSIAN
-    if rows is not None:
-        # Of Gaussian rows: the bias of the root times n, Var IF, E h².
-        gaussian = FourthMoments(n * bias - trace, first, second * n**2 / 2.0)
-        fourth = fourth_moments(*rows, gap, hessian, gaussian=gaussian)
-    rest = bias_beyond_second_order(s, n, fourth.bias)
+    of_bias, of_influence, of_pairs = np.ones(3)
+    if rows is not None:  # as multiples of what Gaussian rows have
+        gaussian = np.array([n * bias - trace, first, second * n**2 / 2.0])
+        found = fourth_moments(*rows, gap, hessian)
+        of_bias, of_influence, of_pairs = np.divide(
+            found, gaussian, out=np.ones(3), where=gaussian > 0.0
+        )
+    rest = bias_beyond_second_order(s, n, of_bias)
     slopes = projection.T @ (cov @ moved) - np.diag(s)
     steepness = float((cov @ gap) @ (cov @ gap)) + float((hessian.weights * slopes**2).sum())
     # What is taken off the variance of the influence is the noise of the fit, as is the bias.
-    variance = fourth.influence * (first - fourth.bias * (first - unbiased)) / n
-    second *= fourth.pairs
+    variance = of_influence * (first - of_bias * (first - unbiased)) / n
+    second *= of_pairs
     return SampleError(
         n=n,
-        bias=trace / n + fourth.bias * (bias - trace / n) + rest,
+        bias=trace / n + of_bias * (bias - trace / n) + rest,
         variance=max(variance, 0.0) + second,
         degrees_of_freedom=n - 1.0,
-        curvature=4.0 * steepness / n**2 * fourth.influence**2,
+        curvature=4.0 * steepness / n**2 * of_influence**2,
         quadratic_variance=second,
     )
 

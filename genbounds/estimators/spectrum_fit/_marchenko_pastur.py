@@ -91,10 +91,6 @@ class SpectrumFit:
         The x at which ρ was compared.
     weights : ndarray of shape (k,)
         Derivative of `value` in each measured ρ(x).
-    fraction : ndarray of shape (k,)
-        The fitted ρ(x).
-    noise : ndarray of shape (k, k)
-        Covariance of the measured ρ for Gaussian rows.
     scales : tuple of ScaleWeights or None
         Of each sample; None where all its rows have the same scale.
     prior_variance : float
@@ -107,8 +103,6 @@ class SpectrumFit:
     value: float
     points: Float
     weights: Float
-    fraction: Float
-    noise: Float
     scales: tuple[ScaleWeights | None, ...]
     prior_variance: float
     misfit: float
@@ -154,7 +148,9 @@ def fit_spectrum(
     lam = np.sort(values)[::-1] / scale
     sizes = [law.n_effective for law in rows]
     x, rho, noise = _measure(lam, sizes)
-    whiten = _whitening(noise)
+    spread = np.sqrt(np.diagonal(noise))
+    inertia, axes = np.linalg.eigh(noise / np.outer(spread, spread))
+    whiten: Float = (axes / np.sqrt(np.maximum(inertia, 0.0) + RIDGE)).T / spread  # up to a ridge
     maps = [_equal_rows if law.radii is None else _row_scale_map(law.radii) for law in rows]
     shares = [sizes[0] / size for size in sizes]
     curves = [_Curve.of(rank)] if shape is None else [_Curve.of(rank), _Curve.of(rank, shape)]
@@ -192,8 +188,6 @@ def fit_spectrum(
         value=value,
         points=scale * x,
         weights=weights,
-        fraction=model.value,
-        noise=noise,
         scales=tuple(
             None
             if law.radii is None
@@ -204,14 +198,6 @@ def fit_spectrum(
         prior_variance=float(state.weight @ (curve.bends @ direction) ** 2),
         misfit=float(residual @ residual) / residual.size,
     )
-
-
-def _whitening(noise: Float) -> Float:
-    """Return the map that makes this covariance the identity, up to a ridge."""
-    spread = np.sqrt(np.diagonal(noise))
-    inertia, axes = np.linalg.eigh(noise / np.outer(spread, spread))
-    whiten: Float = (axes / np.sqrt(np.maximum(inertia, 0.0) + RIDGE)).T / spread
-    return whiten
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -429,15 +415,6 @@ class _Fraction:
     ratio: Float
 
 
-def _product(maps: Sequence[RowMap], shares: Sequence[float], rho: Float) -> tuple[Float, Float]:
-    """Factor k of all samples, and its derivative; `shares` times ρ is the fraction of each."""
-    value, rise = maps[0](rho)  # the first sample has the share 1
-    for row_map, share in zip(maps[1:], shares[1:], strict=True):
-        k, slope = row_map(share * rho)
-        value, rise = value * k, rise * k + value * share * slope
-    return value, rise
-
-
 def _fraction(
     curve: _Curve,
     theta: Float,
@@ -457,7 +434,10 @@ def _fraction(
     mass = curve.weights * t / n_effective
     rho = guess
     for _ in range(60):
-        k, k_slope = _product(maps, shares, rho)
+        k, k_slope = maps[0](rho)  # the first sample has the share 1
+        for row_map, share in zip(maps[1:], shares[1:], strict=True):
+            more, slope = row_map(share * rho)
+            k, k_slope = k * more, k_slope * more + k * share * slope
         u = x * k
         inverse = 1.0 / (t + u[:, None])
         squares = inverse * inverse
