@@ -14,7 +14,7 @@ from genbounds.cli._models import Models
 from genbounds.cli._pictures import pictures_for_page
 from genbounds.cli._terminal import print_remarks, print_table, progress, say
 from genbounds.estimators import ByClass, MetricSpec, frechet_by_class
-from genbounds.estimators.frechet._classes import common_classes, rows_by_class
+from genbounds.estimators.frechet._by_class import common_classes, rows_by_class
 from genbounds.results import Diagnostic
 from genbounds.validation import InputError
 

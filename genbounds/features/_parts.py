@@ -10,7 +10,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from genbounds.core.kept_rows import KEPT
+from genbounds.core.moments import KEPT
 from genbounds.estimators import Moments
 from genbounds.files import (
     Statistics,

@@ -9,13 +9,19 @@ import pytest
 from scipy.stats import binom
 
 import genbounds as gb
-from genbounds.core.checks import _likeness, check_sample, leaked, shared_rows
+from genbounds.core.checks import (
+    FALSE_ALARM,
+    _likeness,
+    check_sample,
+    leaked,
+    shared_places_pvalue,
+    shared_rows,
+)
 from genbounds.core.close_rows import (
     CENTRE_ROWS,
     LARGEST_GROUP,
     log_distances,
 )
-from genbounds.core.shared_seeds import FALSE_ALARM, shared_places_pvalue
 from tests.refusal import refused
 from tests.warnings_of import codes
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,15 +11,16 @@ from numpy.typing import NDArray
 
 from genbounds._tables import InHand, Line
 from genbounds._text import count, listed, number, percent, shown
+from genbounds.core.average import average
 from genbounds.core.checks import check_sample
-from genbounds.core.estimate import Estimate
+from genbounds.core.design import Index, design_of, sums_by
+from genbounds.core.difference import sum_of
+from genbounds.core.estimate import Estimate, SampleError, mean_variance
 from genbounds.core.moments import Moments
-from genbounds.estimators.frechet._classes import Label, common_classes, rows_by_class
 from genbounds.estimators.frechet._distance import FrechetReference
-from genbounds.estimators.frechet._over_classes import Side, mean_less_whole, mean_over_classes
 from genbounds.results import Diagnostic, Score, hedged
-from genbounds.samples import Sample, balanced, converted, features_of, go_across
-from genbounds.validation import InputError, check_open_unit
+from genbounds.samples import Sample, balanced, check_labels, converted, features_of, go_across
+from genbounds.validation import Float, InputError, check_open_unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,3 +215,183 @@ def _drawn(name: str, sample: Any, labels: Any) -> Any:
     if groups is not None and go_across(groups, of_row):
         return sample
     return Sample(features_of(sample), groups=groups, weights=weights, strata=labels)
+
+
+# --- The mean of the classes' distances, and by what it exceeds the whole one ---------------------
+
+
+@dataclass(frozen=True)
+class Side:
+    """How one of both samples was drawn, and the rows of each of its classes.
+
+    Attributes
+    ----------
+    unit : ndarray of int, shape (n,)
+        Unit of every row: the row itself, its group, or the draw that identical rows count as.
+    weights : ndarray of shape (n,)
+        They sum to 1.
+    stratified : bool
+        Whether the numbers of rows of the classes were fixed.
+    rows : sequence of ndarray
+    """
+
+    unit: Index
+    weights: Float
+    stratified: bool
+    rows: Sequence[Index]
+
+    @classmethod
+    def of(cls, name: str, sample: NDArray[Any] | Sample, rows: Sequence[Index]) -> Side:
+        """Look at a sample as its score did."""
+        given = isinstance(sample, Sample)
+        design = design_of(name, sample) if given else check_sample(name, sample).design
+        if design is None:
+            n = len(sample)
+            return cls(np.arange(n), np.full(n, 1.0 / n), False, rows)
+        return cls(design.unit, design.weights, design.sizes.size > 1, rows)
+
+    @property
+    def shares(self) -> Float:
+        """Weight of every class."""
+        return np.array([self.weights[rows].sum() for rows in self.rows])
+
+    def influence_of_shares(self, values: Float) -> Float:
+        """Return the influence of every unit on a mean over the classes, by being of its class.
+
+        None has any where the numbers of rows of the classes were fixed.
+        """
+        size = int(self.unit.max()) + 1
+        out = np.zeros(size)
+        if not self.stratified:
+            above = values - self.shares @ values
+            for rows, more in zip(self.rows, above, strict=True):
+                out += sums_by(self.unit[rows], self.weights[rows] * more, size) * size
+        return out
+
+
+def mean_over_classes(classes: Sequence[Estimate], real: Side) -> Estimate:
+    """Mean of the classes' distances, weighted by their shares of the reference.
+
+    The shares have an error of their own where the classes of the reference rows were drawn.
+    """
+    mean = average(classes, real.shares, what="classes")
+    of_shares = real.influence_of_shares(np.array([one.value for one in classes]))
+    variance = mean.reference.variance + mean_variance(of_shares)
+    return replace(
+        mean,
+        title="Fréchet distance, mean over classes",
+        reference=replace(mean.reference, variance=variance),
+        details=(*mean.details, "the mean takes each class's estimate before it is cut off at 0"),
+        assumptions=(*mean.assumptions, "classes are independent of one another"),
+    )
+
+
+def mean_less_whole(
+    mean: Estimate, whole: Estimate, classes: Sequence[Estimate], fake: Side, real: Side
+) -> Estimate:
+    """Estimate the difference with its error.
+
+    Parameters
+    ----------
+    mean, whole : Estimate
+    classes : sequence of Estimate
+        What `mean` is the mean of.
+    fake, real : Side
+
+    Notes
+    -----
+    The influence of a row is the one on its class, times the share, less the one on the whole.
+    Where the classes of reference rows were drawn too, a row also adds what its class has above
+    the mean. What influences do not explain (second order) counts for every class and for the
+    whole, which errs on the wide side.
+    """
+    parts = [one.scaled(share) for one, share in zip(classes, real.shares, strict=True)]
+    values = np.array([one.value for one in classes])
+    # Shares are those of the reference alone.
+    sample = _error(whole.sample, [one.sample for one in parts], fake, np.zeros(len(classes)))
+    reference = _error(whole.reference, [one.reference for one in parts], real, values)
+    found = sum_of(mean.value - whole.value, [sample, reference])
+    doubts = [one for one in (*mean.warnings, *whole.warnings) if one.severity == "unreliable"]
+    return replace(
+        mean,
+        title="Fréchet distance, mean over classes less the whole",
+        value=found.value,
+        sample=sample,
+        reference=reference,
+        # Units that both samples share by name.
+        shared_variance=found.stderr**2 - sample.variance - reference.variance,
+        missing_rate=mean.missing_rate + whole.missing_rate,
+        lower_limit=-np.inf,
+        warnings=tuple(dict.fromkeys(doubts)),
+        details=(),
+    )
+
+
+def _error(
+    whole: SampleError, parts: Sequence[SampleError], side: Side, values: Float
+) -> SampleError:
+    """Return what one sample contributes; `values` of the classes: if shares are this sample's."""
+    influence, variance = side.influence_of_shares(values), whole.unexplained
+    if whole.influence is not None:
+        influence -= whole.influence
+    size = influence.size
+    for rows, part in zip(side.rows, parts, strict=True):
+        there = np.unique(side.unit[rows])  # as the class has them, in its order
+        if part.influence is not None and part.influence.size == there.size:
+            influence[there] += part.influence * (size / there.size)
+            variance += part.unexplained
+        else:  # few rows of which a part was taken for one: as if they were other rows
+            variance += part.variance
+    influence -= influence.mean()
+    return SampleError(
+        n=whole.n,
+        variance=variance + mean_variance(influence),
+        degrees_of_freedom=whole.degrees_of_freedom,
+        influence=influence,
+        units=whole.units,
+    )
+
+
+# --- Rows of the classes of two samples -----------------------------------------------------------
+
+
+LEAST_ROWS = 2
+
+Label = int | str
+"""What a class is called, as the user did."""
+
+
+def rows_by_class(
+    sample: Sample | NDArray[Any], argument: str, labels: Any
+) -> dict[Label, NDArray[np.intp]]:
+    """Return the rows of every class by its label."""
+    classes, of_row = np.unique(check_labels(argument, labels, len(sample)), return_inverse=True)
+    return {one: np.flatnonzero(of_row == k) for k, one in enumerate(classes.tolist())}
+
+
+def common_classes(
+    fake: Mapping[Label, NDArray[np.intp]], real: Mapping[Label, NDArray[np.intp]]
+) -> list[Label]:
+    """Return the classes, each of which has rows enough on both sides."""
+    if not fake.keys() & real.keys():
+        raise InputError(
+            f"has no class of the reference: its first one is {next(iter(fake))!r}, that of the "
+            f"reference {next(iter(real))!r}. Give both the same names, of one type.",
+            argument="labels",
+        )
+    names = list(dict.fromkeys((*fake, *real)))
+    if len(names) == 1:
+        raise InputError(
+            "has one class only: score it without classes (frechet_distance).", argument="labels"
+        )
+    for argument, side in (("labels", fake), ("real_labels", real)):
+        few = [name for name in names if name not in side or side[name].size < LEAST_ROWS]
+        if few:
+            rows = side[few[0]].size if few[0] in side else 0
+            raise InputError(
+                f"has {count(rows, 'row')} of class {shown(str(few[0]))}"
+                f"{f' (and {len(few) - 1} more such classes)' if few[1:] else ''}: a distance "
+                f"needs {LEAST_ROWS} on both sides. Drop the class, or merge it with another.",
+                argument=argument,
+            )
+    return names

@@ -10,8 +10,12 @@ from genbounds.core.estimate import EXACT, Estimate, SampleError, Tails
 from genbounds.diagnostics import warn_of
 from genbounds.estimators.frechet._pair import FrechetPair, make_estimate, plugin_value
 from genbounds.estimators.frechet._sample import FEW_RATIO, FIT_RATIO, FrechetSample, per_dimension
-from genbounds.estimators.spectrum_fit._both_samples import fit_both_samples
-from genbounds.estimators.spectrum_fit._one_sample import Fit, fit_from_moments, fit_one_sample
+from genbounds.estimators.spectrum_fit._few_rows import (
+    Fit,
+    fit_both_samples,
+    fit_from_moments,
+    fit_one_sample,
+)
 from genbounds.results import Diagnostic
 from genbounds.validation import Float
 

@@ -27,7 +27,7 @@ from genbounds.estimators.frechet._sample import (
     FrechetSample,
     per_dimension,
 )
-from genbounds.estimators.spectrum_fit._one_sample import REPEATED_SHARE
+from genbounds.estimators.spectrum_fit._few_rows import REPEATED_SHARE
 from genbounds.results import Diagnostic
 from genbounds.validation import InputError
 

@@ -13,8 +13,7 @@ import scipy  # its submodules are loaded at their first use
 from genbounds.core.estimate import Estimate, SampleError
 from genbounds.core.linalg import EPS
 from genbounds.diagnostics import warn_of
-from genbounds.estimators.spectrum_fit._marchenko_pastur import Functional, RowLaw, fit_spectrum
-from genbounds.estimators.spectrum_fit._one_sample import (
+from genbounds.estimators.spectrum_fit._few_rows import (
     FEW_ROWS,
     MISFIT,
     REPEATED_SHARE,
@@ -24,6 +23,7 @@ from genbounds.estimators.spectrum_fit._one_sample import (
     kept_ranks,
     row_scales,
 )
+from genbounds.estimators.spectrum_fit._marchenko_pastur import Functional, RowLaw, fit_spectrum
 from genbounds.estimators.vendi._expansion import log_vendi
 from genbounds.estimators.vendi._job import RESOLVED_RATIO, STATISTIC, Job
 from genbounds.validation import Float

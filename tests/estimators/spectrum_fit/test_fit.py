@@ -13,17 +13,12 @@ from numpy.testing import assert_allclose
 from scipy import linalg, special
 
 from genbounds.estimators import FrechetReference
-from genbounds.estimators.spectrum_fit._both_samples import _sides
 from genbounds.estimators.spectrum_fit._contour import contour_trace_root
-from genbounds.estimators.spectrum_fit._marchenko_pastur import (
-    RowLaw,
-    _Curve,
-    _measure,
-    fit_spectrum,
-)
-from genbounds.estimators.spectrum_fit._one_sample import (
+from genbounds.estimators.spectrum_fit._few_rows import (
     GROUPING_SEED,
+    RootLimits,
     Side,
+    _sides,
     fit_one_sample,
     jackknifed_contour,
     population_root,
@@ -31,7 +26,12 @@ from genbounds.estimators.spectrum_fit._one_sample import (
     row_scales,
     scale_doubt,
 )
-from genbounds.estimators.spectrum_fit._root_limits import RootLimits
+from genbounds.estimators.spectrum_fit._marchenko_pastur import (
+    RowLaw,
+    _Curve,
+    _measure,
+    fit_spectrum,
+)
 from genbounds.estimators.vendi._few_samples import entropy
 from tests.estimators.spectrum_fit.spectra import estimate, power_law, steep_end
 

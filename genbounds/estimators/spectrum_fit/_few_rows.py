@@ -23,7 +23,6 @@ from genbounds.core.moments import random_groups
 from genbounds.diagnostics import Severity, warn_of
 from genbounds.estimators.spectrum_fit._contour import contour_trace_root
 from genbounds.estimators.spectrum_fit._marchenko_pastur import RowLaw, ScaleWeights, fit_spectrum
-from genbounds.estimators.spectrum_fit._root_limits import RootLimits
 from genbounds.results import Diagnostic, Method
 from genbounds.validation import Float
 
@@ -610,3 +609,157 @@ def root_influence(
         drift = (odds / (1.0 + odds) ** 2).mean(axis=0)
         influence += (odds / (1.0 + odds) - np.outer(radii - 1.0, drift)) @ scales.weights
     return influence
+
+
+# --- Two samples that are both small for their dimension ------------------------------------------
+# The eigenvalues of Σ̂ Σ̂_r are related to those of Σ Σ_r as those of one sample covariance are
+# to those of its population, with the Marchenko–Pastur equations of both samples multiplied
+# (`_marchenko_pastur`): the samples are free of each other, so that S-transforms multiply.
+# Derivation and measurements: docs/explanation/few_samples.md.
+
+
+def fit_both_samples(
+    centred: tuple[Float, Float], factors: tuple[Float, Float], *, gap: Float, directions: int
+) -> Fit | None:
+    """Debias the distance of two samples; None if one does not vary where the other does.
+
+    Parameters
+    ----------
+    centred : tuple of ndarray of shape (n, d) and (m, d)
+        Rows of both samples less their means, that with fewer rows first.
+    factors : tuple of ndarray of shape (d, r) and (d, s)
+        Of either sample covariance; the rows themselves over √(n - 1) where r = n.
+    gap : ndarray of shape (d,)
+        Mean of the first minus mean of the second.
+    directions : int
+        Dimensions that both distributions fill, as far as the samples show.
+    """
+    sides = _sides(centred, factors, directions)
+    if sides is None:
+        return None
+    norms = [np.einsum("ij,ij->i", rows, rows) for rows in centred]
+    one, two = (float(norm.sum()) / (norm.size - 1) for norm in norms)
+    rank = sides[0].rank
+    found = fit_of_rows(
+        sides,
+        [
+            norm + sign * (rows @ gap)
+            for norm, rows, sign in zip(norms, centred, (2, -2), strict=True)
+        ],
+        [rows @ factor for rows, factor in zip(centred, factors[::-1], strict=True)],
+        # Either trace Tr Σ̂ stands for Tr Σ, less the bias Tr Σ̂ / n of the squared gap.
+        base=float(gap @ gap) + sum(float(norm.mean()) for norm in norms),
+        traces=(one, two),
+        lacking=(warn_of("shared-rank", rank=rank),) if rank < directions else (),
+    )
+    return replace(
+        found, method="joint-contour" if found.method == "contour" else "joint-spectrum-fit"
+    )
+
+
+def _sides(
+    centred: tuple[Float, Float], factors: tuple[Float, Float], directions: int
+) -> tuple[Side, Side] | None:
+    """Eigenvectors of both samples for the eigenvalues that they share, and the population's rank.
+
+    By singular values: the smallest eigenvalues of a product of two samples of one size are near 0.
+    """
+    left, roots, right = scipy.linalg.svd(
+        factors[0].T @ factors[1], full_matrices=False, check_finite=False
+    )
+    if not roots.size:  # neither sample varies
+        return None
+    kept = int((roots > 10.0 * max(left.shape[0], right.shape[1]) * EPS * roots[0]).sum())
+    if not kept:
+        return None
+    roots, axes = roots[:kept], (left[:, :kept], right[:kept].T)
+    distinct = [distinct_rows(rows) for rows in centred]
+    seen = min(*(count - 1 for count in distinct), directions)
+    rank = directions if kept >= seen else kept
+    sides = []
+    for k in (0, 1):
+        if factors[k].shape[1] == len(centred[k]):
+            vectors = axes[k]
+        else:
+            vectors = centred[k] @ (factors[1 - k] @ axes[1 - k])
+            vectors /= math.sqrt(len(centred[k]) - 1) * roots
+        sides.append(Side(values=roots**2, vectors=vectors, rank=rank, distinct=distinct[k]))
+    return sides[0], sides[1]
+
+
+# --- How wrong the trace of the root can be, whatever spectrum was fitted -------------------------
+# The map (Σ, Σ_r) ↦ Tr √(Lᵀ Σ L), Σ_r = L Lᵀ, is jointly concave, so that samples make it too
+# small on average; and it is at most √(Tr Σ Tr Σ_r) (Cauchy–Schwarz). The truth lies between
+# these two up to the noise of the samples, also where a fit is poor. Derivation:
+# docs/explanation/few_samples.md.
+
+
+@dataclass(frozen=True, slots=True)
+class RootLimits:
+    """Between what the trace of the root lies.
+
+    Attributes
+    ----------
+    low : float
+        That of the samples themselves.
+    high : float
+        The root of the product of both traces.
+    """
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Float, *, traces: tuple[float, float]) -> RootLimits:
+        """Limits from the positive eigenvalues of Lᵀ Σ̂ L and both traces."""
+        low = float(np.sqrt(values).sum())
+        return cls(low, max(math.sqrt(traces[0]) * math.sqrt(traces[1]), low))
+
+    def hold(self, trace: float) -> float:
+        """Return the nearest trace within the limits."""
+        return min(max(trace, self.low), self.high)
+
+    def errors(
+        self,
+        trace: float,
+        *,
+        fitted: Sequence[float],
+        plugin: Sequence[float],
+        inflation: float,
+        doubts: Sequence[float],
+    ) -> tuple[list[float], bool]:
+        """Variances of the distance due to each sample, no larger than the limits admit.
+
+        A standard error of doubt is at most the distance to the farther limit: to the plug-in where
+        the trace is too large, to the smallest distance with these traces where it is
+        too small.
+
+        Parameters
+        ----------
+        trace : float
+            The estimate; may lie outside the limits.
+        fitted : sequence of float
+            Variance by the influences of the fitted root, of each sample.
+        plugin : sequence of float
+            The same by those of the plug-in; needed only for a poor fit.
+        inflation : float
+            Factor on `fitted` for a poor fit; 1 for a good one.
+        doubts : sequence of float
+            Other variances, of what the samples do not show.
+
+        Returns
+        -------
+        variances : list of float
+        by_plugin : bool
+            Whether the fit was so poor that its own influences mean nothing, and the noise is that
+            of the plug-in.
+        """
+        allowed = (2.0 * max(trace - self.low, self.high - trace)) ** 2
+        by_plugin = inflation > 1.0 and math.fsum(fitted) > math.fsum(plugin) + allowed
+        sampling = plugin if by_plugin else fitted
+        extra = [
+            (inflation - 1.0) * own + doubt for own, doubt in zip(sampling, doubts, strict=True)
+        ]
+        total = math.fsum(extra)
+        share = min(1.0, allowed / total) if total > 0.0 else 1.0
+        return [own + share * more for own, more in zip(sampling, extra, strict=True)], by_plugin
