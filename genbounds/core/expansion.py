@@ -242,13 +242,32 @@ def _expand_crossed(form: Form, design: Design, *, bias_only: bool) -> SampleErr
     crossing = Crossing.of(design)
     squares = [form.square_of(level, design.weights[level]) for level in crossing.rows_of_seeds()]
     cells = crossing.cells
-    own = np.concatenate(sums.row_own).sum()
+    own = np.concatenate([units.row_own for units in sums.units]).sum()
     if cells.units < design.n:
         in_cells = _UnitSums(form, cells, True, None)
         list(in_cells.add_units(None))
         own = in_cells.squares
     error = replace(error, units=design.labels)
     return crossing.error(error, linear, (sums.squares, np.array(squares), own))
+
+
+class _Units(NamedTuple):
+    """What some units add to the sums.
+
+    Attributes
+    ----------
+    numbers : ndarray of shape (k,)
+    linear : ndarray of shape (k,)
+        Σ w IF of their rows.
+    own, row_own, known : ndarray of shape (k,)
+        M_II; Σ w² h(x, x) of their rows; the known part of that.
+    """
+
+    numbers: Index
+    linear: Float
+    own: Float
+    row_own: Float
+    known: Float
 
 
 @dataclass
@@ -259,11 +278,7 @@ class _UnitSums:
     design: Design | None
     bias_only: bool
     curvature: WeightedSums | None
-    numbers: list[Index] = field(default_factory=list)
-    linear: list[Float] = field(default_factory=list)  # Σ w IF of every unit
-    own: list[Float] = field(default_factory=list)  # M_II
-    row_own: list[Float] = field(default_factory=list)  # Σ w² h(x, x) of the rows of units
-    known: list[Float] = field(default_factory=list)  # the known part of that
+    units: list[_Units] = field(default_factory=list)
     products: list[Float] = field(default_factory=list)  # M_IJ of random pairs
     rows: list[Index] = field(default_factory=list)
     row_linear: list[Float] = field(default_factory=list)  # w IF of these rows of a design
@@ -283,11 +298,9 @@ class _UnitSums:
             for at, block in form.blocks(part):
                 influence, own, known = form.terms(block, at)
                 linear, own = (influence - centre) / n, own / n**2
-                self.linear.append(linear)
-                self.own.append(own)
-                if part is not None or form.rows_at_hand < n:
-                    self.numbers.append(at if part is None else part[at])
-                    self.known.append(np.broadcast_to(known, own.shape) / n**2)
+                known = np.broadcast_to(known, own.shape) / n**2
+                numbers = at if part is None else part[at]
+                self.units.append(_Units(numbers, linear, own, own, known))
                 if self.bias_only:
                     continue
                 order = shuffler.permutation(at.size)  # pairs must not follow the order of a file
@@ -350,11 +363,8 @@ class _UnitSums:
             own = own - shared / np.repeat(cells.sizes - 1.0, cells.sizes)
         else:
             own = own * design.own_factor[units]
-        self.numbers.append(units)
-        self.linear.append(linear)
-        self.own.append(own)
-        self.row_own.append(row_own)
-        self.known.append(np.add.reduceat(weights**2 * known, starts[:-1]))
+        known = np.add.reduceat(weights**2 * known, starts[:-1])
+        self.units.append(_Units(units, linear, own, row_own, known))
         if self.bias_only:
             return
         self._add_pairs(block, contrasts(starts, cells.starts, weights, design.stratified))
@@ -386,17 +396,13 @@ class _UnitSums:
         """Bring together what was absorbed so far, and say what is noise of a part."""
         form = self.form
         units = form.n if self.design is None else self.design.units
-        linear, own = np.concatenate(self.linear), np.concatenate(self.own)
-        row_own = own if self.design is None else np.concatenate(self.row_own)
+        numbers, linear, own, row_own, known = map(np.concatenate, zip(*self.units, strict=True))
         used = linear.size
-        share, whole = units / used, used == units
-        known: Float | float = 0.0
-        known_bias = 0.0
-        if not whole:  # else their own mean is better: known means belong to exact coordinates
-            known, known_bias = np.concatenate(self.known), form.known_mean / form.n
-        elif self.numbers:
-            place = np.argsort(np.concatenate(self.numbers))
+        share, whole, known_bias = units / used, used == units, form.known_mean / form.n
+        if whole:  # their own mean is better: known means belong to exact coordinates
+            place = np.argsort(numbers)
             linear, own, row_own = linear[place], own[place], row_own[place]
+            known, known_bias = np.zeros(used), 0.0
         if self.design is None:
             divided = form.n / form.divisor
             freedom = used - 1.0
@@ -406,7 +412,7 @@ class _UnitSums:
             loo = linear
         else:
             divided = 1.0
-            part = self.design if whole else self.design.of_units(np.concatenate(self.numbers))
+            part = self.design if whole else self.design.of_units(numbers)
             factor, freedom = part.residual_factor, part.degrees_of_freedom
             # Not every score centres its influences: a unit with more rows must not bring their
             # mean.
