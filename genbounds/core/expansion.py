@@ -396,13 +396,20 @@ class _UnitSums:
         """Bring together what was absorbed so far, and say what is noise of a part."""
         form = self.form
         units = form.n if self.design is None else self.design.units
-        numbers, linear, own, row_own, known = map(np.concatenate, zip(*self.units, strict=True))
+        numbers = np.concatenate([part.numbers for part in self.units])
+        linear = np.concatenate([part.linear for part in self.units])
+        own = row_own = np.concatenate([part.own for part in self.units])
+        if self.design is not None:
+            row_own = np.concatenate([part.row_own for part in self.units])
         used = linear.size
-        share, whole, known_bias = units / used, used == units, form.known_mean / form.n
-        if whole:  # their own mean is better: known means belong to exact coordinates
+        share, whole = units / used, used == units
+        known, known_bias = np.zeros(1), 0.0
+        if not whole:  # else their own mean is better: known means belong to exact coordinates
+            known = np.concatenate([part.known for part in self.units])
+            known_bias = form.known_mean / form.n
+        elif self.design is not None or len(self.units) > 1:
             place = np.argsort(numbers)
             linear, own, row_own = linear[place], own[place], row_own[place]
-            known, known_bias = np.zeros(used), 0.0
         if self.design is None:
             divided = form.n / form.divisor
             freedom = used - 1.0
