@@ -236,38 +236,19 @@ def _expand_crossed(form: Form, design: Design, *, bias_only: bool) -> SampleErr
     sums = _UnitSums(form, design, bias_only, None if bias_only else form.weighted())
     list(sums.add_units(None))
     error, _ = sums.error(1.0)
-    rows = np.concatenate(sums.rows)
     linear = np.zeros(design.n)
-    linear[rows] = np.concatenate(sums.row_linear)
+    for rows, values in sums.row_linear:
+        linear[rows] = values
     crossing = Crossing.of(design)
     squares = [form.square_of(level, design.weights[level]) for level in crossing.rows_of_seeds()]
     cells = crossing.cells
-    own = np.concatenate([units.row_own for units in sums.units]).sum()
+    own = np.concatenate(sums.row_own).sum()
     if cells.units < design.n:
         in_cells = _UnitSums(form, cells, True, None)
         list(in_cells.add_units(None))
         own = in_cells.squares
     error = replace(error, units=design.labels)
     return crossing.error(error, linear, (sums.squares, np.array(squares), own))
-
-
-class _Units(NamedTuple):
-    """What some units add to the sums.
-
-    Attributes
-    ----------
-    numbers : ndarray of shape (k,)
-    linear : ndarray of shape (k,)
-        Σ w IF of their rows.
-    own, row_own, known : ndarray of shape (k,)
-        M_II; Σ w² h(x, x) of their rows; the known part of that.
-    """
-
-    numbers: Index
-    linear: Float
-    own: Float
-    row_own: Float
-    known: Float
 
 
 @dataclass
@@ -278,12 +259,15 @@ class _UnitSums:
     design: Design | None
     bias_only: bool
     curvature: WeightedSums | None
-    units: list[_Units] = field(default_factory=list)
+    numbers: list[Index] = field(default_factory=list)
+    linear: list[Float] = field(default_factory=list)  # Σ w IF of every unit
+    own: list[Float] = field(default_factory=list)  # M_II
+    row_own: list[Float] = field(default_factory=list)  # Σ w² h(x, x) of the rows of units
+    known: list[Float] = field(default_factory=list)  # the known part of that
     products: list[Float] = field(default_factory=list)  # M_IJ of random pairs
-    rows: list[Index] = field(default_factory=list)
-    row_linear: list[Float] = field(default_factory=list)  # w IF of these rows of a design
-    squares: float = 0.0  # Σ M_II of units that are not centred
-    diagonal: float = 0.0  # Σ G_I² M_II
+    row_linear: list[tuple[Index, Float]] = field(default_factory=list)  # w IF of these rows
+    squares = 0.0  # Σ M_II of units that are not centred
+    diagonal = 0.0  # Σ G_I² M_II
     centre: float | None = None  # of the steps of units
 
     def add_rows(self, part_rows: int | None) -> Iterator[None]:
@@ -298,9 +282,11 @@ class _UnitSums:
             for at, block in form.blocks(part):
                 influence, own, known = form.terms(block, at)
                 linear, own = (influence - centre) / n, own / n**2
-                known = np.broadcast_to(known, own.shape) / n**2
-                numbers = at if part is None else part[at]
-                self.units.append(_Units(numbers, linear, own, own, known))
+                self.linear.append(linear)
+                self.own.append(own)
+                if part is not None or form.rows_at_hand < n:
+                    self.numbers.append(at if part is None else part[at])
+                    self.known.append(np.broadcast_to(known, own.shape) / n**2)
                 if self.bias_only:
                     continue
                 order = shuffler.permutation(at.size)  # pairs must not follow the order of a file
@@ -343,8 +329,7 @@ class _UnitSums:
         block, weights = form.block(rows), design.weights[rows]
         centre = 0.0 if self.curvature is None else self.curvature.centre
         influence, own, known = form.terms(block, rows)
-        self.rows.append(rows)
-        self.row_linear.append(weights * influence)
+        self.row_linear.append((rows, weights * influence))
         linear = np.add.reduceat(weights * (influence - centre), starts[:-1])
         row_own = np.add.reduceat(weights**2 * own, starts[:-1])
         mass = np.maximum(design.mass[units], np.finfo(np.float64).tiny)
@@ -363,8 +348,11 @@ class _UnitSums:
             own = own - shared / np.repeat(cells.sizes - 1.0, cells.sizes)
         else:
             own = own * design.own_factor[units]
-        known = np.add.reduceat(weights**2 * known, starts[:-1])
-        self.units.append(_Units(units, linear, own, row_own, known))
+        self.numbers.append(units)
+        self.linear.append(linear)
+        self.own.append(own)
+        self.row_own.append(row_own)
+        self.known.append(np.add.reduceat(weights**2 * known, starts[:-1]))
         if self.bias_only:
             return
         self._add_pairs(block, contrasts(starts, cells.starts, weights, design.stratified))
@@ -396,19 +384,15 @@ class _UnitSums:
         """Bring together what was absorbed so far, and say what is noise of a part."""
         form = self.form
         units = form.n if self.design is None else self.design.units
-        numbers = np.concatenate([part.numbers for part in self.units])
-        linear = np.concatenate([part.linear for part in self.units])
-        own = row_own = np.concatenate([part.own for part in self.units])
-        if self.design is not None:
-            row_own = np.concatenate([part.row_own for part in self.units])
+        linear, own = np.concatenate(self.linear), np.concatenate(self.own)
+        row_own = own if self.design is None else np.concatenate(self.row_own)
         used = linear.size
         share, whole = units / used, used == units
         known, known_bias = np.zeros(1), 0.0
         if not whole:  # else their own mean is better: known means belong to exact coordinates
-            known = np.concatenate([part.known for part in self.units])
-            known_bias = form.known_mean / form.n
-        elif self.design is not None or len(self.units) > 1:
-            place = np.argsort(numbers)
+            known, known_bias = np.concatenate(self.known), form.known_mean / form.n
+        elif self.numbers:
+            place = np.argsort(np.concatenate(self.numbers))
             linear, own, row_own = linear[place], own[place], row_own[place]
         if self.design is None:
             divided = form.n / form.divisor
@@ -419,7 +403,7 @@ class _UnitSums:
             loo = linear
         else:
             divided = 1.0
-            part = self.design if whole else self.design.of_units(numbers)
+            part = self.design if whole else self.design.of_units(np.concatenate(self.numbers))
             factor, freedom = part.residual_factor, part.degrees_of_freedom
             # Not every score centres its influences: a unit with more rows must not bring their
             # mean.
