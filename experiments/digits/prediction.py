@@ -26,7 +26,7 @@ from experiments.digits.train import DEFAULT_CACHE, Config, Digits, prepare
 from experiments.record import PAGE, record, shown, stamp
 from genbounds.estimators import FrechetReference
 from genbounds.estimators._extrapolation import SPACINGS, Subsets, extrapolate
-from genbounds.estimators.inception._rows import InceptionForm
+from genbounds.estimators.inception import InceptionForm
 
 MODELS = ("gan", "vae")
 SCORES = ("FID", "IS")

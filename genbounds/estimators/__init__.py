@@ -32,10 +32,10 @@ from genbounds.estimators._compare import rank as rank
 from genbounds.estimators._compare import winner_score as winner_score
 from genbounds.estimators._convergence import convergence as convergence
 from genbounds.estimators._convergence import growing_scores as growing_scores
-from genbounds.estimators._custom_metric import CustomMetric as CustomMetric
 from genbounds.estimators._extrapolation import Subsets as Subsets
 from genbounds.estimators._few import from_few as from_few
 from genbounds.estimators._mean import mean_score as mean_score
+from genbounds.estimators._metric_spec import CustomMetric as CustomMetric
 from genbounds.estimators._metric_spec import MetricSpec as MetricSpec
 from genbounds.estimators._metric_spec import Prepared as Prepared
 from genbounds.estimators._metric_spec import Running as Running
@@ -63,9 +63,7 @@ from genbounds.estimators.frechet import gaussian_bias as gaussian_bias
 from genbounds.estimators.frechet import (
     gaussian_bias_beyond_second_order as gaussian_bias_beyond_second_order,
 )
-from genbounds.estimators.frechet import (
-    gaussian_influence_variance as gaussian_influence_variance,
-)
+from genbounds.estimators.frechet import gaussian_influence_variance as gaussian_influence_variance
 from genbounds.estimators.frechet import transport_from_sums as transport_from_sums
 from genbounds.estimators.inception import RunningInception as RunningInception
 from genbounds.estimators.inception import inception_estimate as inception_estimate
@@ -80,12 +78,12 @@ from genbounds.estimators.kernels import crossed_distances as crossed_distances
 from genbounds.estimators.kernels import crossed_squares as crossed_squares
 from genbounds.estimators.kernels import median_bandwidth as median_bandwidth
 from genbounds.estimators.kernels import squared_kernel_sum as squared_kernel_sum
+from genbounds.estimators.kernels._distance import RunningKid as RunningKid
 from genbounds.estimators.kernels._distance import kernel_distance as kernel_distance
 from genbounds.estimators.kernels._distance import (
     kernel_inception_distance as kernel_inception_distance,
 )
-from genbounds.estimators.kernels._parameters import PolynomialKernel as PolynomialKernel
-from genbounds.estimators.kernels._running import RunningKid as RunningKid
+from genbounds.estimators.kernels._pair_kernels import PolynomialKernel as PolynomialKernel
 from genbounds.estimators.neighbours._ceiling import Ceiling as Ceiling
 from genbounds.estimators.neighbours._ceiling import (
     precision_recall_ceiling as precision_recall_ceiling,
@@ -93,8 +91,8 @@ from genbounds.estimators.neighbours._ceiling import (
 from genbounds.estimators.neighbours._precision_recall import precision_recall as precision_recall
 from genbounds.estimators.neighbours._realism import realism as realism
 from genbounds.estimators.neighbours._reference import NeighbourReference as NeighbourReference
-from genbounds.estimators.neighbours._result import NeighbourScores as NeighbourScores
-from genbounds.estimators.neighbours._result import PrecisionRecall as PrecisionRecall
+from genbounds.estimators.neighbours._scored import NeighbourScores as NeighbourScores
+from genbounds.estimators.neighbours._scored import PrecisionRecall as PrecisionRecall
 from genbounds.estimators.smooth import SmoothScore as SmoothScore
 from genbounds.estimators.smooth._check import ScoreCheck as ScoreCheck
 from genbounds.estimators.smooth._check import check_score as check_score
@@ -102,7 +100,7 @@ from genbounds.estimators.smooth._products import kernel_product as kernel_produ
 from genbounds.estimators.smooth._sliced import sliced_distance as sliced_distance
 from genbounds.estimators.vendi import vendi_estimate as vendi_estimate
 from genbounds.estimators.vendi import vendi_options as vendi_options
-from genbounds.estimators.vendi._metrics import vendi_metric as vendi_metric
+from genbounds.estimators.vendi._score import vendi_metric as vendi_metric
 from genbounds.estimators.vendi._score import vendi_score as vendi_score
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ from genbounds.estimators import (
     smooth,
     vendi,
 )
-from genbounds.estimators._custom_metric import CustomMetric
-from genbounds.estimators._metric_spec import MetricSpec, Prepared, Rows
+from genbounds.estimators._metric_spec import CustomMetric, MetricSpec, Prepared, Rows
 from genbounds.estimators.smooth import SmoothScore
 from genbounds.samples import features_of
 from genbounds.validation import InputError, check_choice

@@ -17,7 +17,7 @@ from genbounds.core.moments import Moments
 from genbounds.diagnostics import warn_of
 from genbounds.estimators._mean import mean_by_design
 from genbounds.estimators._metric_spec import MetricSpec, preparing
-from genbounds.estimators.neighbours import Neighbours, ShareInterval, framing, nearest_rows
+from genbounds.estimators.neighbours import Neighbours, framing, nearest_rows, share_interval
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.results import Diagnostic, Score
 from genbounds.samples import features_of
@@ -114,8 +114,7 @@ class TrainingRows:
     def authentic(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
         """Say which `rows` are farther from their nearest training row than that is from others."""
         index, squares = nearest_rows(self._framed(rows), self._rows)
-        found: NDArray[np.bool_] = squares > self._squares[index]
-        return found
+        return np.asarray(squares > self._squares[index])
 
     def estimate(self, fake: Any, *, estimator: str = "debiased") -> Estimate:
         """Estimate for `fake` with its variance; the `estimator` makes no difference."""
@@ -143,7 +142,7 @@ class TrainingRows:
             sample=error,
             lower_limit=0.0,
             upper_limit=1.0,
-            own_interval=ShareInterval(
+            own_interval=share_interval(
                 found.value,
                 n,
                 degrees=math.inf if design.independent else design.degrees_of_freedom,

@@ -20,13 +20,7 @@ from genbounds.estimators.frechet import FrechetReference
 from genbounds.estimators.kernels import unit_rows
 from genbounds.results import Diagnostic, Score
 from genbounds.samples import converted, features_of
-from genbounds.validation import (
-    Float,
-    InputError,
-    check_choice,
-    check_features,
-    check_open_unit,
-)
+from genbounds.validation import Float, InputError, check_choice, check_features, check_open_unit
 
 THRESHOLD = 0.1
 

@@ -12,23 +12,26 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations_with_replacement
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds._scratch import by_rows
+from genbounds._scratch import by_rows, row_parts
 from genbounds._text import quoted
+from genbounds.core.checks import Checked, check_sample, row_ids
 from genbounds.core.moments import is_narrow, spread_rows
 from genbounds.core.tiles import SINGLE_ROWS, weighted_sums
-from genbounds.estimators.kernels._pair_kernels import BLOCK_ROWS, Radial
-from genbounds.estimators.kernels._parameters import (
+from genbounds.estimators.kernels._pair_kernels import (
+    BLOCK_ROWS,
     Kernel,
     KernelFunction,
     PolynomialKernel,
+    Radial,
     check_bandwidth,
     median_bandwidth,
 )
+from genbounds.samples import Sample, features_of
 from genbounds.validation import (
     Float,
     InputError,
@@ -54,12 +57,6 @@ FEATURES = 1000
 
 PAIR_BLOCK, OWN_BLOCK = 64, 128
 """Rows for which a user's function is evaluated at once: for pairs of rows, and at themselves."""
-
-
-class _Evaluated(Protocol):
-    def block(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]: ...
-
-    def pairs(self, a: NDArray[Any], b: NDArray[Any]) -> Float: ...
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -88,7 +85,7 @@ class KernelRows:
 
     name: str
     label: str
-    kernel: _Evaluated
+    kernel: Radial | Laplace | Cosine | NormalisedPolynomial | FunctionKernel
     given: NDArray[Any]
     prepare: Callable[[NDArray[Any]], NDArray[Any]] | None = None
     roots: Float | None = None
@@ -182,8 +179,7 @@ class Laplace:
         """Kernel of all pairs."""
         from scipy.spatial.distance import cdist
 
-        out: NDArray[Any] = np.exp(-cdist(a, b, "cityblock")).astype(a.dtype, copy=False)
-        return out
+        return np.asarray(np.exp(-cdist(a, b, "cityblock")).astype(a.dtype, copy=False))
 
     def pairs(self, a: NDArray[Any], b: NDArray[Any]) -> Float:
         """Kernel of pairs."""
@@ -391,8 +387,7 @@ def _cosine_rows(given: NDArray[Any]) -> KernelRows:
 
     def unit_rows(rows: NDArray[Any]) -> NDArray[Any]:
         norms = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=precision))
-        units: NDArray[Any] = (rows / norms[:, None]).astype(given.dtype, copy=False)
-        return units
+        return np.asarray((rows / norms[:, None]).astype(given.dtype, copy=False))
 
     return KernelRows(
         name="cosine",
@@ -437,3 +432,42 @@ def _function_rows(rows: NDArray[Any], function: KernelFunction) -> KernelRows:
         given=rows,
         roots=np.sqrt(own),
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GivenKernel:
+    """Kernel of row numbers, entries of a symmetric matrix."""
+
+    matrix: NDArray[Any]
+    __name__: ClassVar[str] = "precomputed"
+
+    def __call__(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+        """Return the kernel of all pairs of rows."""
+        return np.asarray(self.matrix[np.ix_(*(x[:, 0].astype(np.intp) for x in (a, b)))])
+
+
+def inspect_kernel(name: str, x: Any) -> tuple[Checked, GivenKernel]:
+    """Check a kernel matrix of shape (n, n); return its rows as numbers, and the kernel of these.
+
+    Equal rows of it are equal samples.
+    """
+    matrix = check_features(name, features_of(x))
+    n, columns = matrix.shape
+    if n != columns:
+        raise InputError(
+            f"must have shape (n, n), the kernel of every two samples; got shape {matrix.shape}.",
+            argument=name,
+        )
+    for part in row_parts(matrix):
+        check_finite(name, matrix[part], first_row=part.start)
+        if not np.allclose(matrix[part], matrix[:, part].T, rtol=1e-6, atol=1e-8):
+            raise InputError("is not symmetric: k(x, y) must equal k(y, x).", argument=name)
+    # In single precision, which is exact here: its digests are then `ids`, those of the matrix.
+    numbers = np.arange(n, dtype=np.float32)[:, None]
+    seen = check_sample(name, x, posteriors=True)
+    if isinstance(x, Sample):  # which may come in another order
+        seen = replace(check_sample(name, replace(x, features=numbers)), findings=seen.findings)
+    else:
+        seen = replace(seen, rows=numbers)
+    ids = row_ids(matrix)[seen.rows[:, 0].astype(np.intp)]
+    return replace(seen, ids=ids), GivenKernel(matrix)

@@ -1,35 +1,123 @@
-"""Kernels of two samples, evaluated on blocks of prepared rows: what kernel distances differ in.
-
-A kernel here may lack a constant, which cancels in the distance and would cost it its last digits.
-Every kernel has
-
-* `title` and `label`: name of the distance; kernel and parameters, which is what is estimated;
-* `moments` that its variance needs (empty if any will do), `assumptions` beside that;
-* `bounded`: whether its mean square over some pairs can be relied on (`QuadraticForm.bounded`);
-* `unit`, a power of two by which features are divided, `power`, with which the kernel grows with
-  them, and `in_single`, whether float32 can hold it, all chosen by `for_rows`;
-* `prepared`: rows as `block` (all pairs) and `pairs` (row by row) take them.
-"""
+"""What a caller says of a kernel, and the bandwidth that rows suggest."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import comb, inf, log10, sqrt
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._text import quoted
 from genbounds.core.moments import is_narrow, row_blocks
 from genbounds.core.scale import power_of, unit_of
 from genbounds.core.tiles import SINGLE_ROWS
-from genbounds.estimators.kernels._parameters import (
-    PolynomialKernel,
-    check_bandwidth,
-    median_bandwidth,
+from genbounds.validation import (
+    Float,
+    InputError,
+    check_choice,
+    check_count,
+    check_features,
+    check_finite,
 )
-from genbounds.validation import Float, InputError, check_choice
+
+BANDWIDTH_ROWS = 1000
+"""Rows whose pairwise distances the median heuristic looks at."""
+
+BANDWIDTH_SEED = 20_240_101
+
+KernelFunction = Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolynomialKernel:
+    """(γ x·y + offset)^degree, normalised to k(x, x) = 1; pass it as `kernel`.
+
+    Attributes
+    ----------
+    degree : int
+    gamma : float or None
+        γ; None: one over the number of features.
+    offset : float
+        Non-negative.
+    """
+
+    degree: int = 3
+    gamma: float | None = None
+    offset: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_count("degree", self.degree)
+        if self.gamma is not None and not 0.0 < self.gamma < math.inf:
+            raise InputError(
+                f"must be positive and finite, or None; got {self.gamma!r}.", argument="gamma"
+            )
+        if not 0.0 <= self.offset < math.inf:
+            raise InputError(
+                f"must be non-negative and finite; got {self.offset!r}.", argument="offset"
+            )
+
+    def dimension(self, d: int) -> int:
+        """Dimension of the feature map for d input features."""
+        if self.offset == 0.0:
+            return math.comb(d + self.degree - 1, self.degree)
+        return math.comb(d + self.degree, self.degree)
+
+
+Kernel = str | PolynomialKernel | KernelFunction
+
+
+def check_bandwidth(bandwidth: Any) -> float:
+    """Return a positive, finite bandwidth as a float."""
+    if isinstance(bandwidth, bool) or not (
+        isinstance(bandwidth, Real) and 0.0 < float(bandwidth) < math.inf
+    ):
+        raise InputError(
+            f"must be a positive, finite number; got {quoted(bandwidth)}.", argument="bandwidth"
+        )
+    return float(bandwidth)
+
+
+def median_bandwidth(x: Any, *, kernel: str = "rbf") -> float:
+    """Median of the pairwise distances of at most 1,000 rows: the median heuristic.
+
+    Parameters
+    ----------
+    x : array_like of shape (n, d)
+    kernel : {"rbf", "laplace"}
+        Euclidean distances for "rbf", ``exp(-‖x-y‖²/(2σ²))``; L1 distances for "laplace",
+        ``exp(-‖x-y‖₁/σ)``.
+
+    Returns
+    -------
+    float
+        σ, in the unit of the features.
+    """
+    from scipy.spatial.distance import pdist
+
+    check_choice("kernel", kernel, ("rbf", "laplace"))
+    rows = check_features("x", x)
+    if len(rows) > BANDWIDTH_ROWS:
+        rng = np.random.default_rng(BANDWIDTH_SEED)
+        rows = rows[np.sort(rng.choice(len(rows), BANDWIDTH_ROWS, replace=False))]
+    rows = np.array(rows, dtype=np.float64)
+    check_finite("x", rows)
+    distances = pdist(rows, "euclidean" if kernel == "rbf" else "cityblock")
+    median = float(np.median(distances))
+    if median == 0.0:  # most rows coincide
+        median = float(distances.mean())
+    if median == 0.0 and (rows != rows[0]).any():
+        raise InputError(
+            "has rows so close together that the squares of their distances round to zero: "
+            "multiply the features by a common number.",
+            argument="x",
+        )
+    return median if median > 0.0 else 1.0
+
 
 BLOCK_ROWS = 1024
 """Side of the square blocks of the kernel matrix that exist at any one time."""
@@ -105,7 +193,9 @@ class Polynomial:
 
     def prepared(self, rows: NDArray[Any], dtype: type = np.float64) -> NDArray[Any]:
         """Return a copy, divided by the unit."""
-        return _divided(np.array(rows, dtype=dtype), self.unit)
+        out: NDArray[Any] = np.array(rows, dtype=dtype)
+        out /= self.unit  # a power of two
+        return out
 
     def block(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
         """Kernel of all pairs."""
@@ -171,8 +261,7 @@ class Radial:
         out = unit_rows(rows) if self.directions else np.array(rows, dtype=np.float64)
         out -= self.centre
         out /= self.bandwidths[0]
-        narrowed: NDArray[Any] = out.astype(dtype, copy=False)
-        return narrowed
+        return np.asarray(out.astype(dtype, copy=False))
 
     def block(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
         """Kernel of all pairs."""
@@ -222,7 +311,8 @@ class Energy:
         """Return centred rows, divided by the unit."""
         out = np.array(rows, dtype=np.float64)
         out -= self.centre
-        return _divided(out, self.unit).astype(dtype, copy=False)
+        out /= self.unit
+        return out.astype(dtype, copy=False)
 
     def block(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
         """Kernel of all pairs."""
@@ -240,12 +330,6 @@ class Energy:
 
 
 PairKernel = Polynomial | Radial | Energy
-
-
-def _divided(rows: NDArray[Any], unit: float) -> NDArray[Any]:
-    if unit != 1.0:
-        rows /= unit
-    return rows
 
 
 def unit_rows(rows: NDArray[Any]) -> Float:
@@ -305,6 +389,27 @@ def _from_differences(
         part = slice(start, start + step)
         gap = np.subtract(a[i[part]], b[j[part]], dtype=np.float64)
         out[i[part], j[part]] = -0.5 * np.einsum("ij,ij->i", gap, gap)
+
+
+Block = tuple[slice, slice, NDArray[Any]]
+"""Of a kernel matrix: its rows, its columns, its entries."""
+
+
+class Squares:
+    """Sum of the squares of a kernel, over the blocks that pass through.
+
+    `symmetric`: blocks on and above the diagonal alone, where those off it stand for two.
+    """
+
+    def __init__(self, *, symmetric: bool) -> None:
+        self.symmetric, self.total = symmetric, 0.0
+
+    def through(self, blocks: Iterable[Block]) -> Iterator[Block]:
+        """Yield the blocks, and add up."""
+        for i, j, values in blocks:
+            square = float(np.einsum("ij,ij->i", values, values).sum(dtype=np.float64))
+            self.total += 2.0 * square if self.symmetric and i != j else square
+            yield i, j, values
 
 
 def prepared_blocks(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,18 +11,18 @@ from numpy.typing import NDArray
 
 from genbounds.core.design import Design, Index
 from genbounds.core.estimate import SampleError
-from genbounds.core.expansion import FormOfNumbers, RowTerms, expand
+from genbounds.core.expansion import expand
 from genbounds.core.moments import row_blocks
 from genbounds.core.tiles import weighted_sums
+from genbounds.estimators.kernels._estimate import KernelForm
 from genbounds.estimators.kernels._kernel_rows import KernelRows, kernel_rows
-from genbounds.estimators.kernels._pair_kernels import BLOCK_ROWS
-from genbounds.estimators.kernels._parameters import Kernel
+from genbounds.estimators.kernels._pair_kernels import BLOCK_ROWS, Kernel, Squares
 from genbounds.validation import Float
 
 SHIFTS, PAIRING_SEED = 8, 20_240_103
 """Pairings of every row that estimate E k⁴ from features; fixed, so that results repeat."""
 
-MINIMUM = 8
+LEAST_ROWS = 8
 """Minimum number of rows from which the variance of the U-statistic is estimated."""
 
 
@@ -49,7 +50,14 @@ def frobenius(rows: KernelRows, design: Design | None = None) -> tuple[float, fl
     n = rows.n
     features = rows.features() if rows.dimension is not None and rows.dimension < n else None
     if design is not None:
-        return _of_design(rows, features, design)
+        if features is None:
+            own, _ = _from_blocks(rows, design.weights)
+        else:
+            scaled = features * np.sqrt(design.weights)[:, None]
+            own = np.einsum("ij,ij->i", features @ (scaled.T @ scaled), features)
+        form = SquaredKernelForm(rows, own, design.weights)
+        error, _ = expand(form, design)
+        return form.mean, form.mean - error.bias, error
     if features is None:
         squares, fourth = _from_blocks(rows, np.ones(n))
     else:
@@ -69,48 +77,19 @@ def frobenius(rows: KernelRows, design: Design | None = None) -> tuple[float, fl
     return (1.0 + (n - 1.0) * value) / n, value, error
 
 
-def _of_design(
-    rows: KernelRows, features: NDArray[Any] | None, design: Design
-) -> tuple[float, float, SampleError]:
-    if features is None:
-        sums, _ = _from_blocks(rows, design.weights)
-    else:
-        scaled = features * np.sqrt(design.weights)[:, None]
-        sums = np.einsum("ij,ij->i", features @ (scaled.T @ scaled), features)
-    plugin = float(design.weights @ sums)
-    error, _ = expand(SquaredKernelForm(rows, sums, plugin), design)
-    return plugin, plugin - error.bias, error
-
-
-class SquaredKernelForm(FormOfNumbers):
-    """Rows as a `Form` of E k(x, x')²; a block is the numbers of its rows.
-
-    Parameters
-    ----------
-    rows : KernelRows
-    sums : ndarray of shape (n,)
-        Weighted mean of k(x_i, x)² over all rows x.
-    plugin : float
-        Weighted mean of `sums`.
-    """
+class SquaredKernelForm(KernelForm):
+    """Rows as a `Form` of E k(x, x')²; `own` has the weighted mean of k(x, ·)² over all rows."""
 
     seed = PAIRING_SEED
     bounded = True
 
-    def __init__(self, rows: KernelRows, sums: Float, plugin: float) -> None:
-        super().__init__(rows.n, rows.width)
-        self.rows, self.sums, self.mean = rows, sums, plugin
+    def __init__(self, rows: KernelRows, own: Float, weights: Float) -> None:
+        super().__init__(rows.width, own, np.ones(rows.n), weights)
+        self.rows = rows
 
-    def terms(self, block: Index, positions: Index) -> RowTerms:
-        """Influence 2 (E k(x, ·)² - E k²), and h(x, x)."""
-        means = self.sums[block]
-        return RowTerms(2.0 * (means - self.mean), 1.0 - 2.0 * means + self.mean)
-
-    def across(self, a: Index, i: Index, b: Index, j: Index) -> Float:
-        """k(x_i, x_j)² less the means over either."""
-        one, two = a[i], b[j]
-        values: Float = self.rows.pairs(one, two) ** 2
-        return values - self.sums[one] - self.sums[two] + self.mean
+    def pairs(self, i: Index, j: Index) -> Float:
+        """k(x_i, x_j)² of pairs of rows."""
+        return self.rows.pairs(i, j) ** 2
 
 
 def squared_kernel_sum(
@@ -141,18 +120,9 @@ def squared_kernel_sum(
 
 def _from_blocks(rows: KernelRows, weights: Float) -> tuple[Float, float]:
     """Weighted row sums of K∘K, and the sum of all k⁴."""
-    fourth = 0.0
-
-    def squared() -> Iterator[tuple[slice, slice, NDArray[Any]]]:
-        nonlocal fourth
-        for i, j, values in rows.upper_blocks():
-            values *= values
-            flat = values.ravel()
-            # Blocks off the diagonal stand for their mirror image too.
-            fourth += float(np.dot(flat, flat)) * (2.0 if i != j else 1.0)
-            yield i, j, values
-
-    return weighted_sums(squared(), weights, None)[0], fourth
+    fourth = Squares(symmetric=True)
+    blocks = ((i, j, np.multiply(k, k, out=k)) for i, j, k in rows.upper_blocks())
+    return weighted_sums(fourth.through(blocks), weights, None)[0], fourth.total
 
 
 def _from_features(features: NDArray[Any]) -> tuple[Float, float]:
@@ -171,3 +141,52 @@ def _from_features(features: NDArray[Any]) -> tuple[Float, float]:
             fourth += float((values**4).sum())
             pairs += values.size
     return squares, n + n * (n - 1.0) * fourth / max(pairs, 1)
+
+
+PairSum = Callable[[NDArray[Any], NDArray[Any]], float]
+"""Sum of a kernel over all pairs of a row of the first and a row of the second argument."""
+
+
+class GrowingPairs:
+    """Sum of a symmetric kernel over all pairs of rows of a growing sample, the diagonal too.
+
+    Attributes
+    ----------
+    n : int
+        Rows so far.
+    total : float
+    """
+
+    def __init__(self, pair_sum: PairSum) -> None:
+        self.n = 0
+        self.total = 0.0
+        self._pair_sum = pair_sum
+        self._rows: NDArray[Any] | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held."""
+        return 0 if self._rows is None else self._rows.nbytes
+
+    def add(self, rows: NDArray[Any]) -> None:
+        """Take up rows of shape (b, d)."""
+        if self._rows is not None:
+            self.total += 2.0 * self._pair_sum(rows, self._rows)
+        self.total += self._pair_sum(rows, rows)
+        self._rows = np.concatenate([rows[:0] if self._rows is None else self._rows, rows])
+        self.n = len(self._rows)
+
+
+class RunningRke(GrowingPairs):
+    """Plug-in order-2 entropy, the logarithm of the mean squared kernel.
+
+    Parameters
+    ----------
+    pair_sum : callable
+        Sum of k² over pairs of rows.
+    """
+
+    def loss(self) -> float:
+        """Minus the logarithm of the plug-in score of all rows so far; -inf before two."""
+        n = self.n
+        return math.log(self.total / n**2) if n > 1 else -math.inf

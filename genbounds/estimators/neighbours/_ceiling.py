@@ -10,7 +10,8 @@ and of a set that was found on other rows both shares have exact upper limits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,11 +21,9 @@ from genbounds._tables import Line, Warned
 from genbounds._text import number, percent, quoted, said_by
 from genbounds.core.checks import Checked, drawn, leaked
 from genbounds.core.design import row_design
-from genbounds.estimators.neighbours._halves import unit_keys
 from genbounds.estimators.neighbours._pairs import Rows
-from genbounds.estimators.neighbours._reference import inspected
-from genbounds.estimators.neighbours._scored import units_of
-from genbounds.estimators.neighbours._shares import share_limit
+from genbounds.estimators.neighbours._reference import inspected, unit_keys
+from genbounds.estimators.neighbours._scored import share_limit, units_of
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
 from genbounds.results import Diagnostic
 from genbounds.validation import (
@@ -298,11 +297,17 @@ def fitted(classifier: Any, real: Rows, fake: Rows) -> dict[str, Any]:
     y = np.repeat([0, 1], [len(real), len(fake)])
     found = _classifiers(len(x)) if classifier is None else _theirs(classifier)
     for machine in found.values():
-        try:
+        with _failing("fit"):
             machine.fit(x, y)
-        except Exception as error:  # whatever somebody else's code raises
-            raise InputError(f"fails to fit: {said_by(error)}.", argument="classifier") from error
     return found
+
+
+@contextmanager
+def _failing(what: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # whatever somebody else's code raises
+        raise InputError(f"fails to {what}: {said_by(error)}.", argument="classifier") from error
 
 
 def _classifiers(rows: int) -> dict[str, Any]:
@@ -333,13 +338,11 @@ def _theirs(classifier: Any) -> dict[str, Any]:
 
 def looks_generated(machine: Any, rows: Rows) -> Float:
     """How much each row looks generated, to any scale."""
-    try:
+    with _failing("predict"):
         if hasattr(machine, "predict_proba"):
             found = np.asarray(machine.predict_proba(rows), dtype=np.float64)[:, 1]
         else:
             found = np.asarray(machine.decision_function(rows), dtype=np.float64)
-    except Exception as error:  # whatever somebody else's code raises
-        raise InputError(f"fails to predict: {said_by(error)}.", argument="classifier") from error
     if found.shape != (len(rows),) or np.isnan(found).any():
         raise InputError("must give one number per row.", argument="classifier")
     return found

@@ -9,23 +9,20 @@ generated rows y:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.core.design import Index
-from genbounds.estimators.neighbours._halves import Halves
-from genbounds.estimators.neighbours._pairs import Neighbours, Rows, close_pairs
+from genbounds.estimators.neighbours._pairs import Halves, Neighbours, Rows, close_pairs
 from genbounds.validation import Float
 
 Pairs = tuple[Index, Index, Float]
 
 
-@dataclass(frozen=True)
 class Held:
-    """What the balls around the rows of one sample hold, for each cut.
+    """What the balls around n rows of one sample hold of m of the other, for each cut.
 
     Attributes
     ----------
@@ -35,13 +32,9 @@ class Held:
         Whether each row of the other sample is in a ball.
     """
 
-    balls: NDArray[np.int64]
-    rows: NDArray[np.bool_]
-
-    @classmethod
-    def none(cls, cuts: int, n: int, m: int) -> Held:
-        """Begin with empty balls."""
-        return cls(np.zeros((cuts, n), dtype=np.int64), np.zeros((cuts, m), dtype=bool))
+    def __init__(self, cuts: int, n: int, m: int) -> None:
+        self.balls = np.zeros((cuts, n), dtype=np.int64)
+        self.rows = np.zeros((cuts, m), dtype=bool)
 
     def add(self, pairs: Pairs, radii: Float, centre_half: Halves, row_half: Halves) -> None:
         """Count pairs of a centre and a row, with their squared distances.
@@ -79,7 +72,7 @@ def four_scores(real: Sided, fake: Sided, k: int) -> Float:
         Row 0: of all rows; then of either half of every cut in turns.
     """
     cuts, n, m = len(real.half), len(real.rows), len(fake.rows)
-    around_real, around_fake = Held.none(cuts, n, m), Held.none(cuts, m, n)
+    around_real, around_fake = Held(cuts, n, m), Held(cuts, m, n)
     blocks = close_pairs(real.rows, fake.rows, real.radii.max(axis=0), fake.radii.max(axis=0))
     for i, j, squares in blocks:
         around_real.add((i, j, squares), real.radii, real.half, fake.half)
@@ -105,15 +98,13 @@ def held_by_others(sample: Sided) -> Float:
     ndarray of shape (1 + 2 cuts,)
     """
     limit = sample.radii.max(axis=0)
-    kept = sample.near.pairs(limit)
-    blocks: Iterable[Pairs] = (
-        [kept] if kept is not None else close_pairs(sample.rows, sample.rows, limit)
-    )
-    held = Held.none(len(sample.half), len(limit), len(limit))
+    pairs = sample.near.pairs(limit)
+    blocks = close_pairs(sample.rows, sample.rows, limit) if pairs is None else [pairs]
+    held = Held(len(sample.half), len(limit), len(limit))
     for i, j, squares in blocks:
         others = i != j
-        pairs = i[others], j[others], squares[others]
-        held.add(pairs, sample.radii, sample.half, sample.half)
+        block = i[others], j[others], squares[others]
+        held.add(block, sample.radii, sample.half, sample.half)
     return shares(held.rows, sample.half)
 
 
@@ -155,8 +146,7 @@ def expected_coverage(n: Float, m: Float, k: int) -> Float:
     the k nearest are all real with probability ∏ (n - 1 - i) / (n - 1 + m - i).
     """
     i = np.arange(k)[:, None]
-    found: Float = 1.0 - np.prod((n - 1.0 - i) / (n - 1.0 + m - i), axis=0)
-    return found
+    return np.asarray(1.0 - np.prod((n - 1.0 - i) / (n - 1.0 + m - i), axis=0))
 
 
 def sizes(half: Halves) -> Float:
@@ -178,5 +168,4 @@ def by_half(values: NDArray[np.int64] | NDArray[np.bool_], half: Halves) -> Floa
 
 def _starts(new: NDArray[np.bool_]) -> Index:
     """For each place of a sequence, where the run that it is in begins."""
-    found: Index = np.maximum.accumulate(np.where(new, np.arange(new.size), 0))
-    return found
+    return np.asarray(np.maximum.accumulate(np.where(new, np.arange(new.size), 0)))

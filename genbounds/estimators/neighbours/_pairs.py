@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 from genbounds.core.design import Index
 from genbounds.core.moments import spread_rows
 from genbounds.core.scale import unit_of
-from genbounds.estimators.neighbours._halves import Halves
 from genbounds.validation import Float
 
 Rows = NDArray[Any]
+
+Halves = NDArray[np.bool_]
+"""Shape (1 + cuts, n): which half each row is in. Number 0 is no cut, all rows in one half."""
 
 BLOCK_MIB = 64
 """Distances held at a time."""
@@ -158,28 +160,6 @@ def _search_exactly(
         index[some], squares[some] = nearest, np.take_along_axis(distances, nearest, 1)
 
 
-def neighbours_and_radii(
-    rows: Rows, half: Halves, k: int, *, kept: int
-) -> tuple[Neighbours, Float]:
-    """Find neighbours, as many as every half needs, and the radii of the balls.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n, d)
-    half : ndarray of bool, shape (cuts, n)
-    k : int
-    kept : int
-        Neighbours to begin with: halves of whole groups may need more.
-    """
-    n = len(rows)
-    while True:
-        near = Neighbours.of(rows, min(kept, n - 1))
-        radii = near.radii(half, k)
-        if radii is not None:
-            return near, radii
-        kept *= 2
-
-
 def nearest_rows(x: Rows, y: Rows) -> tuple[Index, Float]:
     """Find the row of `y` that is nearest to each row of `x`, and their squared distance.
 
@@ -242,5 +222,4 @@ def squared_distances(x: Rows, i: Index, y: Rows, j: Index) -> Float:
 
 def _lengths(rows: Rows) -> Float:
     """Squared lengths of rows."""
-    found: Float = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
-    return found
+    return np.asarray(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))

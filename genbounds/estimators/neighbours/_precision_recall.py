@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,12 +12,25 @@ from genbounds._text import percent, quoted
 from genbounds.core.checks import leaked
 from genbounds.core.estimate import Estimate
 from genbounds.diagnostics import warn_of
+from genbounds.estimators._metric_spec import MetricSpec, Prepare, Prepared
 from genbounds.estimators.neighbours._reference import LARGEST_GROUP, NeighbourReference
-from genbounds.estimators.neighbours._result import NeighbourScores, PrecisionRecall
-from genbounds.estimators.neighbours._scored import Scored, not_alone
+from genbounds.estimators.neighbours._scored import (
+    TITLES,
+    NeighbourScores,
+    PrecisionRecall,
+    Scored,
+    not_alone,
+)
 from genbounds.results import Score
 from genbounds.samples import Sample, features_of
-from genbounds.validation import Float, InputError, check_features, check_open_unit, seeded
+from genbounds.validation import (
+    Float,
+    InputError,
+    check_choice,
+    check_features,
+    check_open_unit,
+    seeded,
+)
 
 UNKNOWN_NULL = warn_of("grouped-reference-rows")
 
@@ -209,3 +222,44 @@ def _null_of(null: Any, reference: NeighbourReference, scored: Scored) -> Float:
                 argument="null",
             )
     return second.values
+
+
+SUMMARIES = {
+    "precision": "share of generated rows in a neighbourhood of a real one",
+    "recall": "share of real rows in a neighbourhood of a generated one",
+    "density": "generated rows per neighbourhood of a real one, over k",
+    "coverage": "share of neighbourhoods of real rows that hold a generated one",
+    "f_score": "harmonic mean of precision and recall",
+}
+
+
+def _prepare(name: str) -> Prepare:
+    def prepare(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:
+        prepared = NeighbourReference(reference, **options)
+
+        def estimate(x: Any, *, estimator: str = "debiased") -> Estimate:
+            check_choice("estimator", estimator, ("debiased", "plugin"))
+            return replace(neighbour_estimates(prepared, x)[name], estimator=estimator)
+
+        return Prepared(
+            estimate=estimate,
+            columns=prepared.d,
+            minimum=prepared.minimum,
+            sampled_reference=True,
+        )
+
+    return prepare
+
+
+METRICS = tuple(
+    MetricSpec(
+        name=name,
+        title=TITLES[name],
+        summary=summary,
+        prepare=_prepare(name),
+        higher_is_better=True,
+        options=("k", "splits", "seed"),
+        fixed_size=True,
+    )
+    for name, summary in SUMMARIES.items()
+)

@@ -6,12 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from genbounds.estimators.neighbours._pairs import (
-    BLOCK_MIB,
-    Neighbours,
-    framing,
-    squared_distances,
-)
+from genbounds.estimators.neighbours._pairs import BLOCK_MIB, Neighbours, framing, squared_distances
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.samples import features_of
 from genbounds.validation import (
@@ -104,5 +99,4 @@ def realism(fake: Any, real: Any, *, k: int = 3) -> Float:
         working_memory=BLOCK_MIB,
         reduce_func=deepest,
     )
-    out: Float = np.sqrt(np.concatenate(list(chunks)))
-    return out
+    return np.asarray(np.sqrt(np.concatenate(list(chunks))))

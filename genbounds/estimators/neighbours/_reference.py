@@ -7,9 +7,11 @@ Derivation, and why nothing else does: docs/explanation/precision_recall.md.
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from genbounds._process import threads_for
 from genbounds.core.checks import Checked, check_rows
@@ -21,18 +23,11 @@ from genbounds.estimators.neighbours._counts import (
     held_by_others,
     sizes,
 )
-from genbounds.estimators.neighbours._halves import random_halves
-from genbounds.estimators.neighbours._pairs import Rows, framing, neighbours_and_radii
-from genbounds.estimators.neighbours._scored import Scored
+from genbounds.estimators.neighbours._pairs import Halves, Neighbours, Rows, framing
+from genbounds.estimators.neighbours._scored import Scored, with_f_score
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.samples import Sample, converted
-from genbounds.validation import (
-    Float,
-    InputError,
-    check_count,
-    check_same_dimension,
-    seeded,
-)
+from genbounds.validation import Float, InputError, check_count, check_same_dimension, seeded
 
 ROWS_PER_NEIGHBOUR = 20
 """Minimum number of rows, in units of k: fewer leave halves whose balls are most of the sample."""
@@ -89,7 +84,7 @@ class NeighbourReference:
             sided = self._sided(seen.rows, design)
             four = four_scores(self._real, sided, self.k)
         return Scored(
-            four=four,
+            values=with_f_score(four),
             sizes=(sizes(self._real.half), sizes(sided.half)),
             k=self.k,
             given=given,
@@ -151,7 +146,11 @@ class NeighbourReference:
         framed = self._framed(rows)
         largest = min(int(design.row_counts.max()), LARGEST_GROUP)
         kept = max(64, 8 * self.k, 4 * (self.k + largest) if largest > 1 else 0)
-        near, radii = neighbours_and_radii(framed, half, self.k, kept=kept)
+        radii = None
+        while radii is None:  # halves of whole groups may need more neighbours
+            near = Neighbours.of(framed, min(kept, len(rows) - 1))
+            radii = near.radii(half, self.k)
+            kept *= 2
         return Sided(framed, near, half, radii)
 
     def _thinned(self, name: str, fake: Any) -> Any:
@@ -183,3 +182,58 @@ def inspected(name: str, x: Any, least: int, what: str) -> Checked:
             f"has {len(rows)} rows; {what} needs at least {least}: pass more rows.", argument=name
         )
     return seen
+
+
+def random_halves(design: Design, cuts: int, seed: int) -> Halves:
+    """Cut a sample at random into halves, `cuts` times.
+
+    The order of the units is random and depends on `seed` and their names alone: units with one
+    name are in the same half of all samples, as far as these samples hold the same units, and so
+    are rows without a name by their place.
+
+    Parameters
+    ----------
+    design : Design
+    cuts, seed : int
+
+    Returns
+    -------
+    ndarray of bool, shape (1 + cuts, n)
+    """
+    stratum = design.stratum
+    sizes = np.bincount(stratum)
+    odd = sizes % 2
+    # The spare unit of an odd stratum goes to either half in turns.
+    lower = sizes // 2 + odd * (np.cumsum(odd) % 2)
+    first = np.cumsum(sizes) - sizes
+    found = np.zeros((1 + cuts, design.n), dtype=bool)
+    upper = np.empty(design.units, dtype=bool)
+    for cut, keys in enumerate(unit_keys(design, cuts, seed), 1):
+        order = np.lexsort((keys, stratum))
+        place = np.arange(design.units) - first[stratum[order]]
+        upper[order] = place >= lower[stratum[order]]
+        found[cut] = upper[design.unit]
+    return found
+
+
+def unit_keys(design: Design, cuts: int, seed: int) -> Float:
+    """Random numbers in [0, 1), shape (cuts, units): of a name the same in every sample."""
+    rng = seeded(seed, "halves")
+    if design.labels is None:
+        return rng.random((cuts, design.units))
+    salts = rng.integers(1 << 63, size=(cuts, 1), dtype=np.uint64)
+    return np.multiply(_mixed(_digests(design.labels) ^ salts), 2.0**-64, dtype=np.float64)
+
+
+def _digests(labels: NDArray[Any]) -> NDArray[np.uint64]:
+    if labels.dtype.kind in "iub":
+        return _mixed(labels.astype(np.int64).view(np.uint64))
+    digests = (blake2b(str(label).encode(), digest_size=8).digest() for label in labels)
+    return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
+
+
+def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Scramble 64 bits, each of which then depends on all (splitmix64)."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

@@ -1,14 +1,17 @@
-"""The scores of two samples and of their halves, turned into estimates with their warnings."""
+"""Scores by neighbours by name, and all of them as one result."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from genbounds._text import listed
+from genbounds._tables import InHand, Line
+from genbounds._text import listed, percent
 from genbounds.core.checks import Checked, drawing_warnings, drawn
 from genbounds.core.estimate import (
     Estimate,
@@ -16,13 +19,178 @@ from genbounds.core.estimate import (
     SampleError,
     scaled_ends,
     small_sample,
+    student_quantile,
 )
 from genbounds.diagnostics import warn_of
 from genbounds.estimators.neighbours._counts import expected_coverage
-from genbounds.estimators.neighbours._result import DENSITY, NAMES, TITLES, NeighbourScores
-from genbounds.estimators.neighbours._shares import ShareInterval
-from genbounds.results import Diagnostic
+from genbounds.results import Diagnostic, Score, all_reliable
 from genbounds.validation import Float
+
+TITLES = {
+    "precision": "Precision",
+    "recall": "Recall",
+    "density": "Density",
+    "coverage": "Coverage",
+    "f_score": "F-score of precision and recall",
+}
+NAMES = tuple(TITLES)
+DENSITY = NAMES.index("density")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NeighbourScores(Mapping[str, T], Generic[T]):
+    """What is counted by neighbours, by attribute or by name.
+
+    Attributes
+    ----------
+    precision, recall, density, coverage, f_score : object
+    """
+
+    precision: T
+    recall: T
+    density: T
+    coverage: T
+    f_score: T
+
+    def __getitem__(self, name: str) -> T:
+        if name not in NAMES:
+            raise KeyError(name)
+        found: T = getattr(self, name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(NAMES)
+
+    def __len__(self) -> int:
+        return len(NAMES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrecisionRecall(InHand):
+    """Precision, recall, density and coverage of one model: to be read together.
+
+    Attributes
+    ----------
+    precision, recall, density, coverage : Score
+        As published.
+    f_score : Score
+        Harmonic mean of precision and recall.
+    calibrated : NeighbourScores of Score, or None
+        The same as ratios to what real rows get at the same sizes: 1 is as good as real. By
+        attribute or name (``calibrated.recall``, ``calibrated["recall"]``). Never cut off at 1:
+        above, generated rows are more central than real ones. None without a `null`.
+    null : NeighbourScores of float, or None
+        What real rows get.
+    drift : NeighbourScores of float
+        Mean score of random halves of both samples, over that of all rows.
+    k, n, m : int
+        Neighbours, real rows, generated rows as used.
+    level : float
+    """
+
+    _json = (
+        "precision recall density coverage f_score calibrated null drift k n m level reliable "
+        "warnings assumptions notes"
+    )
+
+    _names = "Score"
+
+    precision: Score
+    recall: Score
+    density: Score
+    coverage: Score
+    f_score: Score
+    calibrated: NeighbourScores[Score] | None
+    null: NeighbourScores[float] | None
+    drift: NeighbourScores[float]
+    k: int
+    n: int
+    m: int
+    level: float
+
+    @property
+    def scores(self) -> dict[str, Score]:
+        """The scores by name, then the calibrated ones as "precision / real" and so on."""
+        found = {name: getattr(self, name) for name in self.drift}
+        ratios = {} if self.calibrated is None else self.calibrated
+        return found | {f"{name} / real": score for name, score in ratios.items()}
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """The warnings of all scores, each once."""
+        return tuple(dict.fromkeys(w for score in self.scores.values() for w in score.warnings))
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the intervals assume."""
+        return tuple(dict.fromkeys(a for score in self.scores.values() for a in score.assumptions))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The messages of all warnings, the assumptions, and how the scores were computed."""
+        messages = tuple(warning.message for warning in self.warnings)
+        return (*messages, *self.assumptions, *self.precision.details[:3])
+
+    @property
+    def reliable(self) -> bool:
+        """False exactly if a warning is "unreliable"."""
+        return all_reliable(self.warnings)
+
+    def _lines(self) -> list[Line]:
+        return [score._line(name) for name, score in self.scores.items()]
+
+    def _caption(self) -> str:
+        return (
+            f"k = {self.k}, {self.n} real and {self.m} generated rows, "
+            f"{percent(self.level)} confidence intervals"
+        )
+
+    def __repr__(self) -> str:
+        lines = [f"PrecisionRecall({self._caption()})"]
+        for name, score in self.scores.items():
+            doubt = "" if score.reliable else "  unreliable"
+            interval = f"[{score.low:.4g}, {score.high:.4g}]"
+            lines.append(f"  {name:<16}  {score.value:>8.4g}  {interval}{doubt}")
+        return "\n".join((*lines, *(f"  {warning}" for warning in self.warnings)))
+
+
+def share_limit(hits: Any, n: float, delta: float) -> Float:
+    """Clopper-Pearson upper limit of a share; `hits` and `n` need not be whole."""
+    from scipy.special import betaincinv
+
+    hits = np.asarray(hits, dtype=np.float64)
+    rest = np.maximum(n - hits, 1e-9)
+    return np.asarray(np.where(hits >= n, 1.0, betaincinv(hits + 1.0, rest, 1.0 - delta)))
+
+
+def share_interval(share: float, rows: float, *, degrees: float = math.inf) -> OwnInterval:
+    """Return the two-sided limits of a share, by level.
+
+    Source: E. Korn and B. Graubard, Survey Methodology 24, 1998.
+
+    Parameters
+    ----------
+    share : float
+    rows : float
+        Independent rows that would show it with this variance.
+    degrees : float
+        Degrees of freedom of that variance; as many rows fewer are counted as widens limits as
+        Student's quantile does. Infinite: `rows` is known.
+    """
+
+    def interval(level: float) -> tuple[float, float]:
+        plain, wide = (student_quantile(level, free) for free in (math.inf, degrees))
+        counted = rows * (plain / wide) ** 2
+        tail = (1.0 - level) / 2.0
+        most, rest = (
+            float(share_limit(hits * counted, counted, tail)) for hits in (share, 1.0 - share)
+        )
+        return 1.0 - rest, most
+
+    return interval
+
 
 LARGEST_DRIFT = 0.15
 """Relative change of a score at half the size beyond which halves say nothing of the whole. A
@@ -41,9 +209,9 @@ class Scored:
 
     Attributes
     ----------
-    four : ndarray of shape (1 + 2 splits, 4)
-        Precision, recall, density and coverage of all rows, then of both halves of every cut in
-        turns.
+    values : ndarray of shape (1 + 2 splits, 5)
+        Precision, recall, density, coverage and F-score of all rows, then of both halves of every
+        cut in turns.
     sizes : tuple of ndarray
         Real and generated rows behind each.
     k : int
@@ -53,16 +221,11 @@ class Scored:
         Both samples.
     """
 
-    four: Float
+    values: Float
     sizes: tuple[Float, Float]
     k: int
     given: int
     seen: tuple[Checked, Checked]
-
-    @cached_property
-    def values(self) -> Float:
-        """The `four` and the F-score."""
-        return with_f_score(self.four)
 
     @property
     def n(self) -> int:
@@ -184,7 +347,7 @@ class Scored:
         units, share = counts.get(NAMES[at], min(real, fake)), float(self.values[0, at])
         scale = 1.0 if null is None else 1.0 / null if null > 0.0 else math.inf
         added = (share * units + 0.5) / (units + 1.0)
-        limits = partial(scaled_ends, ShareInterval(share, units), scale)
+        limits = partial(scaled_ends, share_interval(share, units), scale)
         return added * (1.0 - added) / units * scale**2, limits
 
     def _warnings(self) -> tuple[Diagnostic, ...]:
@@ -194,7 +357,7 @@ class Scored:
         return (*drawing_warnings(fake, real), *few)
 
     def _crowded(self, name: str) -> tuple[Diagnostic, ...]:
-        density = float(self.four[0, 2])
+        density = float(self.values[0, DENSITY])
         if density <= CENTRAL or name in ("recall", "f_score"):
             return ()
         return (warn_of("hubs", density=density),)
@@ -214,11 +377,10 @@ class Scored:
         every = ", ".join(
             f"{name} {value:.4g}" for name, value in zip(NAMES, self.values[0], strict=True)
         )
-        cuts = len(self.four) // 2
         return (
             f"all together: {every}",
             f"k = {self.k}, {self.n} real and {self.m} generated rows",
-            f"standard error from {cuts} random halvings of both samples",
+            f"standard error from {len(self.values) // 2} random halvings of both samples",
             *([f"half the rows score {drift:.3f} times as much"] if math.isfinite(drift) else []),
         )
 
@@ -235,7 +397,7 @@ def _share_interval(values: Float, differences: Float) -> OwnInterval:
     """
     half = values[1:].mean()
     rows = float(half * (1.0 - half) / np.mean(differences**2))
-    return ShareInterval(float(values[0]), rows, degrees=float(differences.size))
+    return share_interval(float(values[0]), rows, degrees=float(differences.size))
 
 
 def not_alone(name: str) -> str:

@@ -1,32 +1,168 @@
-"""Bias, variance and influence of any smooth score of weighted rows, by differentiation.
-
-A score is F(u), with u the weights of the rows of one sample or of two; g and H are its gradient
-and its Hessian. A design of sampling (`genbounds.core.design`) is nothing but the covariance
-of u if the study were repeated: column I of P is how the independent unit I moves the weights. With
-the first-order part G = P'g and the second-order part M = P'HP/2,
-
-    bias = tr M,    variance = Σ_I (G_I - 2 f_I^½ M_II)² - 2 Σ_{I≠J} M_IJ²,
-
-f_I = r/(r-1) for a stratum of r equal units, and unequal ones make the score a ratio: what
-`core.expansion` does with kernels h that are derived by hand. M is never formed. For random signs s
-one product with the Hessian gives B = Ms: s'B is an unbiased estimate of tr M, s_I B_I of M_II, and
-|B|² of the sum of all M_IJ². The variance of s'B is that of the quadratic part itself, so that m
-probes add the share 1/m of it. Derivation: docs/explanation/any_score.md.
-"""
+"""Value, gradient and Hessian of a score in the weights of its rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from math import sqrt
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from genbounds.core.design import Design, sums_by
 from genbounds.core.estimate import SampleError, Tails
 from genbounds.core.two_samples import shared_units
-from genbounds.estimators.smooth._slopes import Slopes, Weighted, slopes
-from genbounds.validation import Float, seeded
+from genbounds.validation import Float, InputError, seeded
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Weighted = Callable[..., Any]
+"""From the weights of every sample, tensors that sum to one each, to a scalar tensor."""
+
+STEP = 0.5
+"""Of a secant: half-way to a sample in which half of the units are left out."""
+
+
+def weighted_function(function: Callable[..., Any], rows: list[Float]) -> Weighted:
+    """Return a function of the weights alone, for these rows of one sample or of two."""
+    import torch
+
+    tensors = [torch.from_numpy(np.array(part, dtype=np.float64)) for part in rows]
+    prepare = getattr(function, "of_rows", None)
+    if prepare is not None:
+        return cast(Weighted, prepare(*tensors))
+
+    def weighted(*weights: Any) -> Any:
+        pairs = zip(tensors, weights, strict=True)
+        return function(*(argument for pair in pairs for argument in pair))
+
+    return weighted
+
+
+class _Score:
+    """F(u) with its gradient; every sample's weights are divided by their sum."""
+
+    def __init__(self, weighted: Weighted, sizes: Sequence[int]) -> None:
+        self.weighted, self.sizes = weighted, list(sizes)
+
+    def __call__(self, u: Tensor) -> Tensor:
+        import torch
+
+        value = self.weighted(*(part / part.sum() for part in u.split(self.sizes)))
+        if not isinstance(value, torch.Tensor) or value.numel() != 1:
+            raise InputError("must return one number, as a torch tensor.", argument="function")
+        if value.dtype != torch.float64:
+            raise InputError(
+                f"returns {value.dtype}; rows and weights are float64: keep them so.",
+                argument="function",
+            )
+        if not value.isfinite():
+            raise InputError(f"returns {value.item()} for these rows.", argument="function")
+        return value.reshape(())
+
+    def slope(self, u: Float, *, twice: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+        """Return u as a tensor, F(u) and ∇F(u); `twice`: which can be differentiated again."""
+        import torch
+
+        at = torch.tensor(u, dtype=torch.float64, requires_grad=True)
+        value = self(at)
+        if not value.requires_grad:
+            raise InputError(
+                "returns a number without a gradient: compute it from the weights, in torch, "
+                "without .item(), .detach() or NumPy.",
+                argument="function",
+            )
+        (g,) = torch.autograd.grad(value, at, create_graph=twice)
+        if not g.isfinite().all():
+            raise InputError(
+                "has a gradient in the weights that is not finite at these rows (a root of 0, a "
+                "logarithm of 0?).",
+                argument="function",
+            )
+        return at, value, g
+
+
+class HessianSlopes:
+    """Exact derivatives, by differentiating the gradient."""
+
+    def __init__(self, score: _Score, u: Float) -> None:
+        self._at, value, self._g = score.slope(u, twice=True)
+        self.value = float(value.detach())
+
+    @property
+    def gradient(self) -> Float:
+        """∇F."""
+        return np.asarray(self._g.detach().numpy())
+
+    def product(self, direction: Float) -> Float:
+        """H times a direction."""
+        import torch
+
+        if not self._g.requires_grad:  # linear in the weights
+            return np.zeros_like(direction)
+        (out,) = torch.autograd.grad(
+            self._g,
+            self._at,
+            torch.from_numpy(direction),
+            retain_graph=True,
+            allow_unused=True,
+            materialize_grads=True,
+        )
+        found: Float = out.numpy()
+        if not np.isfinite(found).all():
+            raise InputError(
+                "has second derivatives in the weights that are not finite (equal eigenvalues?).",
+                argument="function",
+            )
+        return found
+
+
+class SecantSlopes:
+    """Differences of gradients, for scores that are piecewise linear in the weights.
+
+    Their Hessian is zero almost everywhere and their gradient jumps; how they curve from one sample
+    to the next is what differs between gradients, and the mean of these is the gradient.
+    """
+
+    def __init__(self, score: _Score, u: Float, *, step: float = STEP) -> None:
+        self._score, self._u, self._step = score, u, step
+        self.value = float(score.slope(u)[1].detach())
+        self._sum, self._count = np.zeros_like(u), 0
+
+    @property
+    def gradient(self) -> Float:
+        """The mean of ∇F over all that was looked at."""
+        return self._sum / max(self._count, 1)
+
+    def product(self, direction: Float) -> Float:
+        """H times a direction."""
+        moved = self._u > 0.0
+        largest = float(np.abs(direction[moved] / self._u[moved]).max(initial=0.0))
+        if largest == 0.0:
+            return np.zeros_like(direction)
+        # Weights stay positive; a direction may have any length.
+        t = min(self._step, 0.9 / largest)
+        ahead, behind = (
+            self._score.slope(self._u + sign * t * direction)[2].numpy() for sign in (1.0, -1.0)
+        )
+        self._sum += ahead + behind
+        self._count += 2
+        return np.asarray((ahead - behind) / (2.0 * t))
+
+
+Slopes = HessianSlopes | SecantSlopes
+"""A score at the weights of the sample: value, gradient, products with the Hessian."""
+
+
+def slopes(
+    weighted: Weighted, designs: Sequence[Design], *, derivative: str, step: float = STEP
+) -> Slopes:
+    """Return the derivatives of a score at the weights of its samples."""
+    score = _Score(weighted, [design.n for design in designs])
+    u = np.concatenate([design.weights for design in designs])
+    if derivative == "secant":
+        return SecantSlopes(score, u, step=step)
+    return HessianSlopes(score, u)
 
 
 class Steps:
@@ -74,10 +210,10 @@ class Steps:
         ]
 
     def merged(self, values: Sequence[Float], samples: Sequence[int]) -> Float:
-        """Sum over these samples, by unit."""
-        out = np.zeros(self.size)
+        """Sum over these samples, by unit, which is the last axis of all values."""
+        out = np.zeros((*values[samples[0]].shape[:-1], self.size))
         for k in samples:
-            out[self.units[k]] += values[k]
+            out[..., self.units[k]] += values[k]
         return out
 
     def signs(self, samples: Sequence[int], rng: np.random.Generator) -> Float:
@@ -88,43 +224,38 @@ class Steps:
         return s
 
 
-@dataclass(frozen=True)
-class _Probed:
+class _Probed(NamedTuple):
     """What the probes of one block of samples tell of M."""
 
     diagonal: dict[int, Float]
     off_diagonal: float
     crossed: float
     pairs: dict[int, Float]
-    count: int
+    probes: int
 
 
 def _probe(
     steps: Steps, block: list[int], found: Slopes, probes: int, rng: np.random.Generator
 ) -> _Probed:
-    others = [k for k in range(len(steps.units)) if k not in block]
-    signs, images, crossed = [], [], 0.0
     count = probes * len(block)
-    for _ in range(count):
-        s = steps.signs(block, rng)
-        image = [half / 2.0 for half in steps.gather(found.product(steps.spread(s)))]
-        signs.append(s)
-        images.append(image)
-        crossed += sum(float(image[k] @ image[k]) for k in others) / count
-    diagonal = {
-        k: np.mean([s[steps.units[k]] * b[k] for s, b in zip(signs, images, strict=True)], axis=0)
-        for k in block
-    }
-    merged = [steps.merged(image, block) for image in images]
-    own = np.mean([s * b for s, b in zip(signs, merged, strict=True)], axis=0)
-    square = float(np.mean([b @ b for b in merged])) - float(own @ own)
-    pairs = {
-        k: np.concatenate(
-            [b[k] - s[steps.units[k]] * diagonal[k] for s, b in zip(signs, images, strict=True)]
-        )
-        for k in block
-    }
-    return _Probed(diagonal, max(square, 0.0) / (1.0 - 1.0 / count), crossed, pairs, count)
+    signs = np.stack([steps.signs(block, rng) for _ in range(count)])
+    every = [steps.gather(found.product(steps.spread(s)) / 2.0) for s in signs]
+    images = [np.stack(of_sample) for of_sample in zip(*every, strict=True)]  # Ms of every probe
+    merged = steps.merged(images, block)
+    own = (signs * merged).mean(axis=0)
+    square = float((merged**2).sum()) / count - float(own @ own)
+    diagonal = {k: (signs[:, steps.units[k]] * images[k]).mean(axis=0) for k in block}
+    others = [image for k, image in enumerate(images) if k not in block]
+    return _Probed(
+        diagonal=diagonal,
+        off_diagonal=max(square, 0.0) / (1.0 - 1.0 / count),
+        crossed=sum(float((image**2).sum()) for image in others) / count,
+        pairs={
+            k: (images[k] - signs[:, steps.units[k]] * values).ravel()
+            for k, values in diagonal.items()
+        },
+        probes=count,
+    )
 
 
 @np.errstate(over="ignore", invalid="ignore")  # refused with its interval
@@ -161,22 +292,22 @@ def expand(
     steps = Steps(designs)
     rng = seeded(seed, "signs")
     probed = [_probe(steps, block, found, probes, rng) for block in steps.blocks]
-    diagonal = {k: values for part in probed for k, values in part.diagonal.items()}
+    by_sample = {k: values for part in probed for k, values in part.diagonal.items()}
     crossed = float(np.mean([part.crossed for part in probed]))
-    linear = steps.gather(found.gradient)
-    loo = []
-    for k, design in enumerate(designs):  # as in `core.expansion`
-        one = linear[k] / np.sqrt(design.own_factor)
-        diagonal[k] += design.ratio_bias(one, design.alone(diagonal[k]))
-        loo.append(np.sqrt(design.residual_factor) * design.deviations(one - 2.0 * diagonal[k]))
+    loo, diagonal = [], []
+    for k, linear in enumerate(steps.gather(found.gradient)):  # as in `core.expansion`
+        design, own = designs[k], by_sample[k]
+        one = linear / np.sqrt(design.own_factor)
+        own = own + design.ratio_bias(one, design.alone(own))
+        diagonal.append(own)
+        loo.append(np.sqrt(design.residual_factor) * design.deviations(one - 2.0 * own))
     along = steps.merged(loo, range(len(loo)))
     # As long as signs are: the step of a secant must not depend on the unit of the score.
     length = float(np.linalg.norm(along)) / sqrt(steps.size) or 1.0
-    image = steps.gather(found.product(steps.spread(along / length)))
-    bent = [length * half / 2.0 for half in image]
+    bent = steps.gather(length * found.product(steps.spread(along / length)) / 2.0)
     variances, errors = [], []
-    for block, part in zip(steps.blocks, probed, strict=True):
-        variance, of_block = _errors_of_block(block, part, steps, (loo, bent), crossed)
+    for part in probed:
+        variance, of_block = _errors_of_block(part, steps, (loo, bent, diagonal), crossed)
         variances.append(variance)
         errors += of_block
     shared = sum(variances) - sum(error.variance for error in errors) if steps.shared else 0.0
@@ -184,26 +315,22 @@ def expand(
 
 
 def _errors_of_block(
-    block: list[int],
-    part: _Probed,
-    steps: Steps,
-    linear: tuple[list[Float], list[Float]],
-    crossed: float,
+    part: _Probed, steps: Steps, units: tuple[list[Float], list[Float], list[Float]], crossed: float
 ) -> tuple[float, list[SampleError]]:
     """Return the variance due to a block of samples, and the error of each of them.
 
-    `linear`: leave-one-out influences of the units of every sample, and half the Hessian times
-    them; `crossed`: sum of the squares of M_IJ over units of different blocks.
+    `units`: leave-one-out influences of the units of every sample, half the Hessian times them, and
+    M_II; `crossed`: sum of the squares of M_IJ over units of different blocks.
     """
-    loo, bent = linear
-    moved, own = steps.merged(loo, block), steps.merged(diagonal_of(part, steps), block)
+    block, (loo, _, diagonal) = list(part.diagonal), units
+    moved, bent, own = (steps.merged(values, block) for values in units)
     second, mixed = 2.0 * part.off_diagonal, 2.0 * crossed
-    noise = second / part.count
+    noise = second / part.probes
     # M_II is known up to noise, which the squares would count as variance.
     first = max(float(moved @ moved) - 2.0 * noise, 0.0)
     variance = max(first - second - mixed, min(second + mixed, first)) + noise
     lost = (1.0 - 1.0 / steps.units[block[0]].size) ** 1.5  # of a mean of cubes
-    bend = float(moved @ steps.merged(bent, block)) - float(moved**2 @ own)
+    bend = float(moved @ bent) - float(moved**2 @ own)
     errors = []
     for k in block:
         design, first_of_block = steps.designs[k], k == block[0]
@@ -215,7 +342,7 @@ def _errors_of_block(
                 degrees_of_freedom=design.degrees_of_freedom,
                 influence=influence,
                 units=design.labels,
-                bias=float(part.diagonal[k].sum()),
+                bias=float(diagonal[k].sum()),
                 curvature=bend if first_of_block else 0.0,
                 skewness=lost * float((moved**3).sum()) if first_of_block else 0.0,
                 quadratic_variance=(second + noise) / len(block),
@@ -225,8 +352,3 @@ def _errors_of_block(
             )
         )
     return variance, errors
-
-
-def diagonal_of(part: _Probed, steps: Steps) -> list[Float]:
-    """Return M_II of every sample's units; zeros for samples of other blocks."""
-    return [part.diagonal.get(k, np.zeros(units.size)) for k, units in enumerate(steps.units)]

@@ -28,14 +28,13 @@ from genbounds.core.estimate import (
 from genbounds.core.moments import Moments
 from genbounds.diagnostics import warn_of
 from genbounds.estimators._metric_spec import MetricSpec, preparing
-from genbounds.estimators.smooth._engine import expand
-from genbounds.estimators.smooth._slopes import weighted_function
-from genbounds.estimators.smooth._smoothness import once_and_twice, piecewise
+from genbounds.estimators.smooth._engine import Weighted, expand, weighted_function
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.results import Diagnostic, Score
 from genbounds.samples import features_of
 from genbounds.validation import (
     POSTERIOR_ATOL,
+    Float,
     InputError,
     as_numpy,
     blamed,
@@ -55,6 +54,13 @@ MINIMUM = 8
 
 DOUBLED = 200
 """Rows on which it is tried whether they may be repeated."""
+
+
+SAME_VALUE = 1e-6
+"""Of the larger of value and standard error: what rounding may change."""
+
+ROUNDING = 1e-12
+"""Share of the quadratic part in the variance of a score that is linear in the weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,56 +202,50 @@ class SmoothReference:
         return score_by_class(fake, self._classes, lambda x: self._estimate(x, estimator))
 
     def _estimate(self, fake: Any, estimator: str) -> Estimate:
-        samples = {"generated": inspected("fake", fake)}
+        score, seen = self.score, [inspected("fake", fake)]
         if self._real is not None:
             check_same_encoder({"`fake`": origin_of(fake), "`real`": self._origin})
-            samples["reference"] = self._real
-            width = samples["generated"].rows.shape[1]
-            check_same_dimension("fake", width, "real", self.d or 0)
-        return _estimate(self.score, samples, plugin=estimator == "plugin")
-
-
-def _estimate(score: SmoothScore, samples: dict[str, Checked], *, plugin: bool) -> Estimate:
-    """Estimate the score of a sample, or of one and its reference, by name."""
-    seen = list(samples.values())
-    designs = [sample.design or row_design(len(sample.rows)) for sample in seen]
-    with blamed("function", of=score.name):
-        value, errors, shared, warnings = _expanded(score, seen, designs)
-    errors = [
-        replace(error, row_ids=sample.single_ids)
-        for error, sample in zip(errors, seen, strict=True)
-    ]
-    bias = sum(error.bias for error in errors)
-    names = list(samples) if len(seen) == 2 else [""]
-    drawings = [
-        drawn(sample.design) + (f" ({name})" if name else "")
-        for name, sample in zip(names, seen, strict=True)
-    ]
-    found = Estimate(
-        title=score.name,
-        estimator="plugin" if plugin else "debiased",
-        method="plug-in" if plugin else "second-order",
-        value=value if plugin else value - bias,
-        sample=errors[0],
-        reference=errors[1] if len(errors) == 2 else EXACT,
-        shared_variance=shared,
-        lower_limit=score.lower_limit,
-        higher_is_better=score.higher_is_better,
-        statistic=score.name,
-        assumptions=(
-            *drawings,
-            f"{score.name} is a {_SHAPES[score.derivative]} function of the weights of the rows",
-        ),
-        details=(f"{score.derivative} products along {score.probes} random directions",),
-    )
-    few = [
-        warning
-        for name, design in zip(names, designs, strict=True)
-        for warning in small_sample(design.effective, name=name, units=design.free_units)
-    ]
-    drawing = drawing_warnings(*seen) if len(seen) == 2 else seen[0].warnings
-    left = [bias_left(bias)] if plugin else []
-    return found.warned(*drawing, *heavy_tails(found), *few, *warnings, *left)
+            check_same_dimension("fake", seen[0].rows.shape[1], "real", self.d or 0)
+            seen.append(self._real)
+        designs = [sample.design or row_design(len(sample.rows)) for sample in seen]
+        with blamed("function", of=score.name):
+            value, errors, shared, warnings = _expanded(score, seen, designs)
+        errors = [
+            replace(error, row_ids=sample.single_ids)
+            for error, sample in zip(errors, seen, strict=True)
+        ]
+        bias, plugin = sum(error.bias for error in errors), estimator == "plugin"
+        names = [sample.what if len(seen) == 2 else "" for sample in seen]
+        drawings = [
+            drawn(sample.design) + (f" ({name})" if name else "")
+            for name, sample in zip(names, seen, strict=True)
+        ]
+        found = Estimate(
+            title=score.name,
+            estimator=estimator,
+            method="plug-in" if plugin else "second-order",
+            value=value if plugin else value - bias,
+            sample=errors[0],
+            reference=errors[1] if len(errors) == 2 else EXACT,
+            shared_variance=shared,
+            lower_limit=score.lower_limit,
+            higher_is_better=score.higher_is_better,
+            statistic=score.name,
+            assumptions=(
+                *drawings,
+                f"{score.name} is a {_SHAPES[score.derivative]} function of the weights of the "
+                "rows",
+            ),
+            details=(f"{score.derivative} products along {score.probes} random directions",),
+        )
+        few = [
+            warning
+            for name, design in zip(names, designs, strict=True)
+            for warning in small_sample(design.effective, name=name, units=design.free_units)
+        ]
+        drawing = drawing_warnings(*seen) if len(seen) == 2 else seen[0].warnings
+        left = [bias_left(bias)] if plugin else []
+        return found.warned(*drawing, *heavy_tails(found), *few, *warnings, *left)
 
 
 def _expanded(
@@ -284,6 +284,37 @@ def _are_posteriors(rows: Any) -> bool:
         return False
     with np.errstate(over="ignore", invalid="ignore"):  # such rows are refused
         return bool(array.min() >= 0.0 and np.abs(array.sum(axis=1) - 1.0).max() <= POSTERIOR_ATOL)
+
+
+def value_of(function: Callable[..., Any], rows: Sequence[Float]) -> float:
+    """Plug-in value of these rows, each of the same weight."""
+    import torch
+
+    weights = [torch.full((len(part),), 1.0 / len(part), dtype=torch.float64) for part in rows]
+    value = torch.as_tensor(weighted_function(function, list(rows))(*weights))
+    return float(value.detach())
+
+
+def once_and_twice(
+    function: Callable[..., Any], rows: Sequence[Float], stderr: float
+) -> tuple[float, float, bool]:
+    """Return the values of the rows once and of every row twice, and whether they are the same.
+
+    A function of weighted rows does not see the difference; one that counts rows does.
+    """
+    once, twice = (
+        value_of(function, [np.repeat(part, times, axis=0) for part in rows]) for times in (1, 2)
+    )
+    return once, twice, abs(once - twice) <= SAME_VALUE * max(abs(once), stderr)
+
+
+def piecewise(weighted: Weighted, designs: Sequence[Design], errors: Sequence[SampleError]) -> bool:
+    """Whether a score without second derivatives is curved all the same, from kink to kink."""
+    allowed = ROUNDING * sum(error.variance for error in errors)
+    if any(error.quadratic_variance > allowed for error in errors):
+        return False
+    _, again, _ = expand(weighted, designs, derivative="secant", probes=2)
+    return any(error.quadratic_variance > allowed for error in again)
 
 
 def smooth_spec(score: SmoothScore) -> MetricSpec:

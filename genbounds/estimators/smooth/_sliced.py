@@ -13,15 +13,15 @@ Hessian, which is why the bias is removed by secants.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.core.scale import REPRESENTABLE, factor_of, unit_of
-from genbounds.estimators._metric_spec import MetricSpec, Prepared
-from genbounds.estimators.smooth._score import SmoothScore, smooth_spec
+from genbounds.estimators._metric_spec import MetricSpec, preparing
+from genbounds.estimators.smooth._score import MINIMUM, SmoothReference, SmoothScore
 from genbounds.results import Score
 from genbounds.validation import Float, check_count
 
@@ -106,17 +106,18 @@ def sliced_score(*, directions: int = 1000, seed: int = 0) -> SmoothScore:
     )
 
 
+@dataclass(frozen=True, slots=True)
 class Sliced:
     """The plug-in, as a function of weighted rows.
 
-    Parameters
+    Attributes
     ----------
     directions : int
     seed : int
     """
 
-    def __init__(self, directions: int, seed: int) -> None:
-        self.directions, self.seed = directions, seed
+    directions: int
+    seed: int
 
     def __call__(self, x: Tensor, w: Tensor, y: Tensor, v: Tensor) -> Tensor:
         """Distance of two weighted samples."""
@@ -220,15 +221,15 @@ def _images(one: Float, two: Float) -> tuple[NDArray[np.intp], NDArray[np.intp]]
     return at, np.minimum(np.cumsum(counts, axis=1), n - 1)
 
 
-def _prepare(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:
-    return smooth_spec(sliced_score(**options)).prepare(reference, {}, models)
-
-
 MIND = MetricSpec(
     name="mind",
     title="Sliced Wasserstein distance (MIND)",
     summary="sliced Wasserstein distance along 1,000 random lines (needs torch)",
     unit="squared feature units",
-    prepare=_prepare,
+    prepare=preparing(
+        lambda reference, **options: SmoothReference(sliced_score(**options), reference),
+        minimum=MINIMUM,
+        sampled_reference=True,
+    ),
     options=("directions", "seed"),
 )

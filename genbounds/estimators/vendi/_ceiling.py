@@ -15,11 +15,11 @@ docs/explanation/vendi.md.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import scipy  # its submodules are loaded at their first use
 
+from genbounds.core.estimate import OwnInterval
 from genbounds.validation import Float
 
 REACH, AT_LEAST = 6.0, 8.0
@@ -36,35 +36,10 @@ TIE_DRAWS, TIE_ROWS, TIE_SEED = 999, 2000, 20_240_104
 same rows give the same interval."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CeilingInterval:
-    """The interval of a score from what it lacks of its ceiling.
-
-    Attributes
-    ----------
-    ceiling : float
-        log D.
-    scale, degrees : float
-        a and m: the plug-in lacks a χ²(m, ν) where the population lacks a ν.
-    statistic : float
-        What the plug-in lacks, in units of `scale`.
-    """
-
-    ceiling: float
-    scale: float
-    degrees: float
-    statistic: float
-
-    def __call__(self, level: float) -> tuple[float, float]:
-        """Both ends, for the logarithm, at `level`."""
-        least, most = noncentrality(self.statistic, self.degrees, 1.0 - level)
-        return self.ceiling - self.scale * most, self.ceiling - self.scale * least
-
-
 def ceiling_interval(
     *, value: float, bias: float, second: float, ceiling: float, n: int
-) -> CeilingInterval | None:
-    """Return the interval of a score so near its ceiling that a normal one fails; else None.
+) -> OwnInterval | None:
+    """Return the interval of a log score so near its ceiling that a normal one fails; else None.
 
     Parameters
     ----------
@@ -79,14 +54,18 @@ def ceiling_interval(
     """
     if not (bias < 0.0 < second and math.exp(ceiling) < n):
         return None
+    # The plug-in lacks `scale` times a χ²(degrees, ν) where the population lacks ν of these.
     scale = second / (-2.0 * bias)
     degrees = -bias / scale
     beyond = (ceiling - value) / scale
     if beyond > REACH * math.sqrt(2.0 * degrees) + AT_LEAST:
         return None
-    return CeilingInterval(
-        ceiling=ceiling, scale=scale, degrees=degrees, statistic=max(beyond + degrees, 0.0)
-    )
+
+    def interval(level: float) -> tuple[float, float]:
+        least, most = noncentrality(max(beyond + degrees, 0.0), degrees, 1.0 - level)
+        return ceiling - scale * most, ceiling - scale * least
+
+    return interval
 
 
 def noncentrality(statistic: float, degrees: float, alpha: float) -> tuple[float, float]:
@@ -115,11 +94,14 @@ def _solve(statistic: float, degrees: float, p: float) -> float:
     return float(scipy.special.chndtrinc(statistic, degrees, p))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TiedInterval:
-    """The interval of order ∞ where several eigenvalues may be the largest.
+def tied_interval(*, largest: float, stderr: float, excess: Float, degrees: float) -> OwnInterval:
+    """Return the interval of a log score of order ∞ where several eigenvalues may be the largest.
 
-    Attributes
+    The largest of several falls short of the truth by a normal quantile most often if it is alone;
+    it exceeds it most if all are equal. The two errors do not occur together: the second is allowed
+    all of 1 - level, the first half.
+
+    Parameters
     ----------
     largest : float
         Largest eigenvalue of the sample.
@@ -131,25 +113,15 @@ class TiedInterval:
     degrees : float
         Of `stderr`.
     """
+    low = -math.log(largest)
 
-    largest: float
-    stderr: float
-    excess: Float
-    degrees: float
+    def interval(level: float) -> tuple[float, float]:
+        quantile = float(scipy.special.stdtrit(degrees, (1.0 + level) / 2.0))
+        rank = math.ceil(level * (excess.size + 1)) - 1
+        above = max(float(excess[min(rank, excess.size - 1)]), 0.0)
+        return low - quantile * stderr, low + above
 
-    def __call__(self, level: float) -> tuple[float, float]:
-        """Both ends, for the logarithm of the score, at `level`.
-
-        The largest of several falls short of the truth by a normal quantile most often if it is
-        alone; it exceeds it most if all are equal. The two errors do not
-        occur together: the second is allowed all of 1 - `level`, the first half.
-        """
-        alpha = 1.0 - level
-        low = -math.log(self.largest)
-        quantile = float(scipy.special.stdtrit(self.degrees, 1.0 - alpha / 2.0))
-        rank = math.ceil(level * (self.excess.size + 1)) - 1
-        above = max(float(self.excess[min(rank, self.excess.size - 1)]), 0.0)
-        return low - quantile * self.stderr, low + above
+    return interval
 
 
 def tie_excess(coordinates: Float) -> Float:

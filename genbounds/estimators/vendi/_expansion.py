@@ -1,14 +1,9 @@
-"""First and second order of a log Vendi score in the sample.
+"""Divided differences (g_i - g_j) / (λ_i - λ_j) of an entropy's gradient, as quadratic forms.
 
-A log Vendi score is a symmetric function g of the eigenvalues λ of the kernel covariance C. With
-C = U diag(λ) Uᵀ, z = Uᵀφ(x) and E_ij = mean(z_i z_j) - δ_ij λ_i,
-
-    g(C + ΔC) - g(C) = Σ_i g_i E_ii + ½ Σ_ij g_ij E_ii E_jj
-                       + ½ Σ_{i≠j} (g_i - g_j) / (λ_i - λ_j) E_ij² + O(E³)
-
-(Lewis & Sendov 2001, for any twice differentiable symmetric g). From the side of the n × n Gram
-matrix K/n = V diag(λ) Vᵀ the same coordinates are z_j(x_i) = (n λ_j)^½ V_ij, so both share
-this module. Derivation: docs/explanation/vendi.md.
+For orders up to 2 the matrix of them is negative semidefinite (x^(α-1) is operator monotone for
+1 <= α <= 2, and decreasing so below; Löwner's theorem), and its eigenvalues fall geometrically, as
+those of every matrix of this kind: a pivoted Cholesky factor of some tens of columns holds
+all of it, and a form costs so many products a row and eigenvalue, not as many as eigenvalues.
 """
 
 from __future__ import annotations
@@ -16,20 +11,133 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from genbounds.core.design import Design, Index
 from genbounds.core.estimate import SampleError
 from genbounds.core.expansion import Form, RowTerms, expand
-from genbounds.core.moments import random_parts
-from genbounds.estimators.vendi._coupling import (
-    DEFINITE_ORDER,
-    Coupling,
-    divided_differences,
-    factored_coupling,
-)
 from genbounds.validation import Float
+
+NEGLIGIBLE = 1e-14
+"""Share of the trace that may be left out of a factor."""
+
+DEFINITE_ORDER = 2.0
+"""Largest order for which the matrix is semidefinite."""
+
+
+def divided_differences(a: Float, b: Float, *, order: float, power: float) -> Float:
+    """(g(a) - g(b)) / (a - b) for g the gradient of the entropy of a finite `order`.
+
+    Exact to rounding at any distance, and the derivative where a = b.
+
+    Parameters
+    ----------
+    a, b : ndarray
+        Positive numbers, of shapes that broadcast.
+    order : float
+    power : float
+        Σ λ^α, by which the gradient is divided unless the order is one.
+    """
+    high = np.maximum(a, b)
+    gap = np.abs(a - b)
+    tied = gap == 0.0
+    ratio = np.log1p(gap / np.minimum(a, b))  # log(high / low)
+    gap = np.where(tied, 1.0, gap / high)
+    if order == 1.0:
+        return -np.where(tied, 1.0, ratio / gap) / high
+    exponent = order - 1.0
+    quotient = np.where(tied, exponent, -np.expm1(-exponent * ratio) / gap)
+    return np.asarray(order / (1.0 - order) / power * high ** (exponent - 1.0) * quotient)
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """Symmetric matrix D with a zero diagonal, given as it is."""
+
+    matrix: Float
+
+    def form(self, a: Float) -> Float:
+        """Σ_ij D_ij a_i a_j for each row of `a`."""
+        return np.asarray(np.einsum("ij,ij->i", a @ self.matrix, a))
+
+    def inner(self, other: Float) -> float:
+        """Σ_ij D_ij B_ij of a symmetric matrix B."""
+        return float(np.vdot(self.matrix, other))
+
+    def times(self, vector: Float) -> Float:
+        """D times a vector."""
+        return np.asarray(self.matrix @ vector)
+
+    def astype(self, dtype: Any) -> Coupling:
+        """Return the same in another precision."""
+        return type(self)(self.matrix.astype(dtype, copy=False))
+
+
+class FactoredCoupling(Coupling):
+    """D = diag(FFᵀ) - FFᵀ, of which `matrix` is F."""
+
+    @cached_property
+    def diagonal(self) -> Float:
+        """Of FFᵀ."""
+        return np.asarray(np.einsum("ij,ij->i", self.matrix, self.matrix))
+
+    def form(self, a: Float) -> Float:
+        """Σ_ij D_ij a_i a_j for each row of `a`."""
+        inner = a @ self.matrix
+        return np.asarray((a * a) @ self.diagonal - np.einsum("ij,ij->i", inner, inner))
+
+    def inner(self, other: Float) -> float:
+        """Σ_ij D_ij B_ij of a symmetric matrix B."""
+        across = float(np.vdot(self.matrix, other @ self.matrix))
+        return float(self.diagonal @ np.diagonal(other)) - across
+
+    def times(self, vector: Float) -> Float:
+        """D times a vector."""
+        return np.asarray(self.diagonal * vector - self.matrix @ (self.matrix.T @ vector))
+
+
+def factored_coupling(values: Float, order: float) -> FactoredCoupling:
+    """Couple all eigenvalues of a spectrum, for an order of at most two.
+
+    The matrix is factored as it acts on squared coordinates relative to their means, that is as
+    diag(λ) D diag(λ), whose trace is `order`.
+    """
+    power = float((values**order).sum())
+
+    def column(j: int) -> Float:
+        quotients = divided_differences(values, values[j], order=order, power=power)
+        return np.asarray(-quotients * values * values[j])
+
+    factor = pivoted_cholesky(order * values**order / power, column)
+    return FactoredCoupling(factor / values[:, None])
+
+
+def pivoted_cholesky(diagonal: Float, column: Callable[[int], Float]) -> Float:
+    """Return F of shape (r, k) with FFᵀ the positive semidefinite matrix with that diagonal.
+
+    Only k of its columns are asked for; the trace of what is left out is negligible.
+
+    References
+    ----------
+    .. [1] H. Harbrecht, M. Peters and R. Schneider, "On the low-rank approximation by the pivoted
+       Cholesky decomposition", Appl. Numer. Math. 62, 2012.
+    """
+    rest = diagonal.copy()
+    enough = NEGLIGIBLE * rest.sum()
+    factor = np.empty((rest.size, 0))
+    for _ in range(rest.size):
+        if rest.sum() <= enough:
+            break
+        pivot = int(rest.argmax())
+        new = column(pivot) - factor @ factor[pivot]
+        new /= np.sqrt(rest[pivot])
+        factor = np.column_stack([factor, new])
+        rest = np.maximum(rest - new**2, 0.0)
+    return factor
+
 
 PAIRING_SEED = 20_240_102
 """Fixed, so that the random pairing and halving of rows give the same result at every call."""
@@ -114,8 +222,7 @@ def lift(values: Float, kept: int | None) -> Float:
         return values
     head = np.zeros(kept)
     head[: min(kept, values.size)] = values[:kept]
-    lifted: Float = head + (1.0 - head.sum()) / kept
-    return lifted
+    return np.asarray(head + (1.0 - head.sum()) / kept)
 
 
 def derivatives(values: Float, *, order: float, kept: int | None, n: int) -> Derivatives:
@@ -236,18 +343,9 @@ def spectral_bias(form: SpectralForm, design: Design | None = None) -> tuple[flo
 
     A half enters the score with an eighth of the weight of the whole: a quarter of the part does.
     """
-    if design is not None:
-        error, noise = expand(form, design, part_rows=form.part_rows, bias_only=True)
-        return error.bias, noise
-    n = form.n
-    size = n if form.part_rows is None else form.part_rows // 4
-    part = next(random_parts(PAIRING_SEED, n, size)) if size < n else None
-    terms = [form.terms(z, positions) for positions, z in form.coordinates(part)]
-    own = np.concatenate([row.own for row in terms])
-    rest = own - np.concatenate([row.known for row in terms])
-    mean_own = float(own.mean()) if part is None else float(rest.mean()) + form.known_mean
-    noise = (1.0 - own.size / n) * float(np.var(rest)) / own.size / n**2
-    return mean_own / form.divisor, noise
+    rows = form.part_rows if form.part_rows is None or design is not None else form.part_rows // 4
+    error, noise = expand(form, design, part_rows=rows, bias_only=True)
+    return error.bias, noise
 
 
 class SpectralForm(Form):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from genbounds.core.design import Design
-from genbounds.core.estimate import EXACT, Estimate, OwnInterval, SampleError
+from genbounds.core.estimate import Estimate, SampleError
 from genbounds.estimators.kernels._kernel_rows import KernelRows
+from genbounds.estimators.vendi._ceiling import NEAR_CEILING, ceiling_interval
 from genbounds.estimators.vendi._expansion import (
     PAIRING_SEED,
     SpectralForm,
@@ -17,7 +19,7 @@ from genbounds.estimators.vendi._expansion import (
     spectral_error,
 )
 from genbounds.estimators.vendi._spectrum import FeatureRows, from_gram
-from genbounds.results import Diagnostic, Method
+from genbounds.results import Method
 from genbounds.validation import Float, InputError
 
 DENSE_ROWS = 3000
@@ -90,29 +92,36 @@ class Job:
         error: SampleError,
         *,
         limit: float | None = None,
-        own_interval: OwnInterval | None = None,
-        warnings: tuple[Diagnostic, ...] = (),
-        details: tuple[str, ...] = (),
+        **words: Any,
     ) -> Estimate:
-        """Make the estimate of the log score, at most log `limit`."""
+        """Make the estimate of the log score, at most log `limit`; `words`: what else it says."""
         return Estimate(
             title=f"Vendi score of order {self.order:g}",
             estimator="plugin" if self.plugin else "debiased",
             method="plug-in" if self.plugin and method not in AS_THEY_ARE else method,
             statistic=statistic,
             value=value,
-            sample=replace(
-                error, n=self.n, units=None if self.design is None else self.design.labels
-            ),
-            reference=EXACT,
+            sample=replace(error, n=self.n),
             log_scale=True,
             lower_limit=0.0,
             upper_limit=math.inf if limit is None else math.log(limit),
             higher_is_better=True,
-            own_interval=own_interval,
-            warnings=warnings,
-            details=details,
+            **words,
         )
+
+    def near_ceiling(
+        self, *, value: float, bias: float, second: float, seeds: bool
+    ) -> dict[str, Any]:
+        """Say what an estimate has to say near the largest possible score (`ceiling_interval`)."""
+        dimension = self.rows.dimension
+        # Its noncentral distribution knows nothing of `seeds`.
+        if dimension is None or math.isinf(self.order) or seeds:
+            return {}
+        ceiling = math.log(dimension)
+        interval = ceiling_interval(
+            value=value, bias=bias, second=second, ceiling=ceiling, n=self.n
+        )
+        return {} if interval is None else {"own_interval": interval, "details": (NEAR_CEILING,)}
 
     def expanded(
         self, spectrum: Spectrum, kept: int | None = None

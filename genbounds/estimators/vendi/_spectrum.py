@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy  # its submodules are loaded at their first use
@@ -26,51 +26,46 @@ KRYLOV_EXTRA = 32
 """Columns of the block beyond the wanted eigenpairs."""
 
 
+@dataclass(eq=False)
 class FeatureRows:
     """Rows of a feature map, made when they are asked for.
 
-    Parameters
+    Attributes
     ----------
-    rows : ndarray of shape (n, d) or more rows
+    given : ndarray of shape (n, d) or more rows
         What they are made of.
     make : callable, optional
         Returns features, of some of these rows.
-    d : int, optional
-        Dimension of the feature map, where it is not that of the rows.
-    dtype : numpy dtype, optional
-        Precision of products with them, where it is not that of the rows.
+    d : int
+        Dimension of the feature map; by default that of the rows.
+    dtype : numpy dtype
+        Precision of products with them; by default that of the rows.
     index : ndarray of int, optional
         Which of the rows there are.
     """
 
-    def __init__(
-        self,
-        rows: NDArray[Any],
-        *,
-        make: Callable[[NDArray[Any]], NDArray[Any]] | None = None,
-        d: int | None = None,
-        dtype: Any = None,
-        index: Index | None = None,
-    ) -> None:
-        self.n = len(rows) if index is None else len(index)
-        self.d = rows.shape[1] if d is None else d
-        self.dtype = np.dtype(rows.dtype if dtype is None else dtype)
-        self._given, self._make, self._index = rows, make, index
+    given: NDArray[Any]
+    make: Callable[[NDArray[Any]], NDArray[Any]] | None = field(default=None, kw_only=True)
+    d: int = field(default=0, kw_only=True)
+    dtype: Any = field(default=None, kw_only=True)
+    index: Index | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        self.n = len(self.given) if self.index is None else len(self.index)
+        self.d = self.d or self.given.shape[1]
+        self.dtype = np.dtype(self.given.dtype if self.dtype is None else self.dtype)
 
     def double(self) -> FeatureRows:
         """Return the same rows for products in float64."""
-        return FeatureRows(
-            self._given, make=self._make, d=self.d, dtype=np.float64, index=self._index
-        )
+        return replace(self, dtype=np.float64)
 
     def subset(self, index: Index) -> FeatureRows:
         """Return some of the rows."""
-        index = index if self._index is None else self._index[index]
-        return FeatureRows(self._given, make=self._make, d=self.d, dtype=self.dtype, index=index)
+        return replace(self, index=index if self.index is None else self.index[index])
 
     def _rows(self, where: slice | Index) -> NDArray[Any]:
-        rows = self._given[where if self._index is None else self._index[where]]
-        return rows if self._make is None else self._make(rows)
+        rows = self.given[where if self.index is None else self.index[where]]
+        return rows if self.make is None else self.make(rows)
 
     def blocks(
         self, index: Index | None = None, *, copies: int = 1
@@ -193,7 +188,7 @@ def _ritz_pairs(rows: KernelRows, basis: Float, count: int) -> tuple[Float, Floa
     return values, vectors, np.linalg.norm(moved @ small - vectors * values, axis=0)
 
 
-def nystrom(rows: KernelRows, landmarks: int, seed: int) -> tuple[Spectrum, float]:
+def nystrom_spectrum(rows: KernelRows, landmarks: int, seed: int) -> tuple[Spectrum, float]:
     """Spectrum of the Nyström approximation on random landmarks, and its trace (at most 1).
 
     References
@@ -239,8 +234,7 @@ def fourier_features(rows: KernelRows, frequencies: int, seed: int) -> FeatureRo
     return FeatureRows(rows.rows, make=make, d=2 * frequencies, dtype=dtype)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceEstimate:
+class TraceEstimate(NamedTuple):
     """Entropy of the empirical spectrum by stochastic Lanczos quadrature.
 
     Attributes
@@ -310,19 +304,16 @@ def lanczos_entropy(
     stderr = float(rest.std(ddof=1)) / math.sqrt(probes)
     bracket = abs(float((gauss - radau).mean())) / 2.0
     if order == 1.0:
-        return TraceEstimate(value=total, stderr=stderr, bracket=bracket)
+        return TraceEstimate(total, stderr, bracket)
     scale = 1.0 / (abs(1.0 - order) * total)
-    return TraceEstimate(
-        value=math.log(total) / (1.0 - order), stderr=stderr * scale, bracket=bracket * scale
-    )
+    return TraceEstimate(math.log(total) / (1.0 - order), stderr * scale, bracket * scale)
 
 
 def _entropy_term(x: Float, order: float) -> Float:
     """Terms of the entropy; 0 for what is rounding, whose small powers are not small."""
     kept = x > ZERO
     p = np.where(kept, x, 1.0)
-    out: Float = kept * (-p * np.log(p) if order == 1.0 else p**order)
-    return out
+    return np.asarray(kept * (-p * np.log(p) if order == 1.0 else p**order))
 
 
 def _lanczos(rows: KernelRows, start: Float, deflated: Float, steps: int) -> tuple[Float, Float]:

@@ -12,8 +12,8 @@ import genbounds as gb
 from genbounds.core.design import design_of, row_design
 from genbounds.estimators import NeighbourReference
 from genbounds.estimators.neighbours._counts import expected_coverage
-from genbounds.estimators.neighbours._halves import random_halves
 from genbounds.estimators.neighbours._pairs import Neighbours, close_pairs
+from genbounds.estimators.neighbours._reference import random_halves
 from genbounds.validation import seeded
 from tests.estimators.neighbours import dense
 
@@ -121,7 +121,7 @@ def test_density_and_coverage_of_equal_distributions_are_known(d):
     for _ in range(300):
         x, y = rng.normal(size=(110, d)) ** 3, rng.normal(size=(100, d)) ** 3
         reference = NeighbourReference(gb.Sample(x), splits=2)
-        found.append(reference.scored("fake", gb.Sample(y)).four[0, 2:])
+        found.append(reference.scored("fake", gb.Sample(y)).values[0, 2:4])
     truth = [1.0, expected_coverage(np.array([110]), np.array([100]), 5)[0]]
     z = (np.mean(found, axis=0) - truth) / (np.std(found, axis=0, ddof=1) / sqrt(len(found)))
     assert (np.abs(z) < -ndtri(2.5e-7)).all(), z

@@ -14,8 +14,11 @@ from tests.estimators.smooth.scores import gap, kid, log_inception, log_rke, mea
 
 torch = pytest.importorskip("torch")
 from genbounds.estimators.smooth import SmoothReference, SmoothScore  # noqa: E402
-from genbounds.estimators.smooth._engine import Steps, expand  # noqa: E402
-from genbounds.estimators.smooth._slopes import weighted_function  # noqa: E402
+from genbounds.estimators.smooth._engine import (  # noqa: E402
+    Steps,
+    expand,
+    weighted_function,
+)
 
 RNG = np.random.default_rng(0)
 D = 3

@@ -17,18 +17,16 @@ from genbounds.core import expansion as _second_order
 from genbounds.estimators import SampleError, vendi_estimate
 from genbounds.estimators.kernels import _kernel_rows
 from genbounds.estimators.kernels._kernel_rows import kernel_rows
-from genbounds.estimators.vendi import _approximations, _ceiling, _exact, _expansion
+from genbounds.estimators.vendi import _ceiling, _expansion, _methods
 from genbounds.estimators.vendi._ceiling import ceiling_interval, noncentrality, tie_excess
-from genbounds.estimators.vendi._coupling import (
+from genbounds.estimators.vendi._expansion import (
+    PAIRING_SEED,
     Coupling,
+    SpectralForm,
+    Spectrum,
     divided_differences,
     factored_coupling,
     pivoted_cholesky,
-)
-from genbounds.estimators.vendi._expansion import (
-    PAIRING_SEED,
-    SpectralForm,
-    Spectrum,
     spectral_bias,
     spectral_error,
 )
@@ -288,7 +286,7 @@ def test_the_second_half_is_the_whole_without_the_first(order):
     given = {"value": 0.0, "error": SampleError(), "features": FeatureRows(job.rows.rows)}
     halves = np.arange(0, 101, 2), np.arange(1, 101, 2)
     quick, plain = (
-        list(_exact._half_spectra(job, _exact._Whole(**given, gram=gram), list(halves)))
+        list(_methods._half_spectra(job, _methods._Whole(**given, gram=gram), list(halves)))
         for gram in (given["features"].gram(), None)
     )
     for one, two, n in zip(quick, plain, (51, 50), strict=True):
@@ -333,7 +331,7 @@ def test_many_rows_go_through_the_same_statistic_without_the_matrix(monkeypatch)
         {"order": 3.0, "estimator": "plugin"},
     ]
     dense = [gb.vendi_score(x, bandwidth=2.0, **case) for case in cases]
-    for module in (_approximations, _exact):
+    for module in (_methods,):
         monkeypatch.setattr(module, "DENSE_ROWS", 100)
     for case, score in zip(cases, dense, strict=True):
         other = gb.vendi_score(x, bandwidth=2.0, **case)
@@ -467,9 +465,9 @@ def test_the_law_is_used_near_the_ceiling_alone():
     given = {"bias": -0.009, "second": 2 * 9 / 4 / 500**2, "ceiling": math.log(10.0), "n": 500}
     near = ceiling_interval(value=math.log(10.0) - 0.01, **given)
     assert near is not None
-    assert near.degrees == pytest.approx(9.0)
-    assert near.scale == pytest.approx(1.0 / 1000)
-    assert near.statistic == pytest.approx(19.0)
+    least, most = noncentrality(19.0, 9.0, 0.05)  # 9 degrees of freedom, in units of 1/1000
+    ends = math.log(10.0) - most / 1000.0, math.log(10.0) - least / 1000.0
+    assert near(0.95) == pytest.approx(ends)
     assert ceiling_interval(value=math.log(10.0) - 0.05, **given) is None
     assert ceiling_interval(value=math.log(10.0), **{**given, "n": 10}) is None
     assert ceiling_interval(value=math.log(10.0), **{**given, "bias": 0.0}) is None
@@ -494,13 +492,14 @@ def test_order_infinity_with_a_multiple_largest_eigenvalue(arm, monkeypatch):
     monkeypatch.setattr(_ceiling, "TIE_DRAWS", 199)
     hits = control = 0
     for _ in range(700):
-        found = vendi_estimate(arm.draw(500, rng), order=math.inf, kernel="cosine")
+        x = arm.draw(500, rng)
+        found = vendi_estimate(x, order=math.inf, kernel="cosine")
         assert "near-tie" in codes(found, "caution")
         score = found.score(0.95)
         hits += score.low <= target <= score.high * (1 + 1e-12)
-        interval = found.own_interval
-        alone = -math.log(interval.largest) + 1.96 * interval.stderr
-        control += math.log(target) <= alone
+        unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+        seen = -math.log(np.linalg.eigvalsh(unit.T @ unit / 500)[-1])
+        control += math.log(target) <= 2.0 * seen - found.own_interval(0.95)[0]
     low = stats.binom.ppf(1e-7, 700, 0.93)
     high = stats.binom.isf(1e-7, 700, 0.97)
     assert low <= hits <= high < 700
@@ -514,7 +513,8 @@ def test_the_law_of_a_tie_is_that_of_the_largest_share():
     x = np.eye(10)[np.arange(2000) % 10] * math.sqrt(10.0)
     drawn = tie_excess(x)
     found = vendi_estimate(x, order=math.inf, kernel="cosine").own_interval
-    assert_allclose(found.excess, drawn, rtol=1e-6, atol=1e-9)
     for level in (0.5, 0.95):
+        excess = drawn[math.ceil(level * 1000) - 1]
+        assert found(level)[1] - math.log(10.0) == pytest.approx(excess, rel=1e-6, abs=1e-9)
         expected = math.log(np.quantile(counts, level) / 200.0)
         assert np.quantile(drawn, level) == pytest.approx(expected, rel=0.08)

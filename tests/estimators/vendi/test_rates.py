@@ -12,7 +12,7 @@ from scipy import special, stats
 
 import genbounds as gb
 from genbounds.estimators.kernels._kernel_rows import kernel_rows
-from genbounds.estimators.vendi._spectrum import fourier_features, lanczos_entropy, nystrom
+from genbounds.estimators.vendi._spectrum import fourier_features, lanczos_entropy, nystrom_spectrum
 from genbounds.simulate import RbfArm
 
 GAUSS = RbfArm((2.0, 1.0, 1.0, 0.5), 2.0)
@@ -76,7 +76,9 @@ def test_nystrom_misses_the_clusters_without_a_landmark():
     """
     rows = kernel_rows(1e3 * np.repeat(np.eye(20), 5, axis=0), "rbf", 10.0)
     for landmarks in (10, 25, 40):
-        missing = np.array([1.0 - nystrom(rows, landmarks, seed)[1] for seed in range(400)])
+        missing = np.array(
+            [1.0 - nystrom_spectrum(rows, landmarks, seed)[1] for seed in range(400)]
+        )
         expected = special.comb(95, landmarks) / special.comb(100, landmarks)
         error = missing.std(ddof=1) / math.sqrt(missing.size)
         assert abs(missing.mean() - expected) < 5.5 * error
@@ -93,7 +95,9 @@ def test_nystrom_falls_with_the_tail_of_a_gaussian_spectrum():
     rows = kernel_rows(SAMPLE, "rbf", 2.0)
     spectrum = np.linalg.eigvalsh(rows.matrix() / rows.n)[::-1]
     counts = (10, 20, 40, 80, 160)
-    missing = np.array([np.mean([1.0 - nystrom(rows, m, s)[1] for s in range(5)]) for m in counts])
+    missing = np.array(
+        [np.mean([1.0 - nystrom_spectrum(rows, m, s)[1] for s in range(5)]) for m in counts]
+    )
     tail = np.array([spectrum[m:].sum() for m in counts])
     assert (missing >= tail).all()
     assert 0.4 < np.polyfit(np.log(tail), np.log(missing), 1)[0] <= 1.0
@@ -216,7 +220,7 @@ def test_laws_of_the_approximations(seed, n, d, order):
         value(x, "truncated", order), rel=1e-7
     )
     rows = kernel_rows(turned, "rbf", 1.5)
-    missing = 1.0 - nystrom(rows, min(5 * t, n), given["seed"])[1]
+    missing = 1.0 - nystrom_spectrum(rows, min(5 * t, n), given["seed"])[1]
     cut, approximate = (value(turned, m, 2.0) for m in ("truncated", "nystrom"))
     largest = max(1.0 / value(turned, m, math.inf) for m in ("truncated", "nystrom"))
     assert abs(1.0 / cut - 1.0 / approximate) <= 4.0 * missing * largest + 1e-9

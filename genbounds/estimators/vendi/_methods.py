@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy  # its submodules are loaded at their first use
@@ -18,15 +19,8 @@ from genbounds.core.estimate import Estimate, SampleError
 from genbounds.core.expansion import third_order
 from genbounds.diagnostics import Severity, warn_of
 from genbounds.estimators.kernels._kernel_rows import KernelRows
-from genbounds.estimators.kernels._rke import MINIMUM, frobenius
-from genbounds.estimators.vendi._ceiling import (
-    NEAR_CEILING,
-    TIE_ROWS,
-    TIE_SEED,
-    TiedInterval,
-    ceiling_interval,
-    tie_excess,
-)
+from genbounds.estimators.kernels._rke import LEAST_ROWS, frobenius
+from genbounds.estimators.vendi._ceiling import TIE_ROWS, TIE_SEED, tie_excess, tied_interval
 from genbounds.estimators.vendi._expansion import (
     PAIRING_SEED,
     SpectralForm,
@@ -41,14 +35,18 @@ from genbounds.estimators.vendi._job import (
     RESOLVED_RATIO,
     STATISTIC,
     Job,
+    enough_rows,
     subsample_error,
     unweighted,
 )
 from genbounds.estimators.vendi._spectrum import (
     FeatureRows,
+    fourier_features,
     from_features,
     from_gram,
+    lanczos_entropy,
     leading,
+    nystrom_spectrum,
 )
 from genbounds.results import Diagnostic, Method
 from genbounds.validation import Float, InputError
@@ -70,7 +68,7 @@ LARGE_ERROR = 0.25
 
 def exact(job: Job) -> Estimate:
     """Score of the whole spectrum."""
-    if job.order == 2.0 and job.n >= MINIMUM:
+    if job.order == 2.0 and job.n >= LEAST_ROWS:
         return u_statistic(job, statistic=STATISTIC)
     resolved, refusal = _resolved(job), ""
     if not resolved and _can_fit(job):
@@ -181,31 +179,19 @@ def _debiased(job: Job, whole: _Whole) -> Estimate:
         return job.estimate("plug-in", STATISTIC, whole.value, error, limit=dimension)
     method: Method = "second-order"
     value = whole.value - error.bias
-    if _third_order_counts(job.order, whole) and job.n >= 8 * MINIMUM:
+    if _third_order_counts(job.order, whole) and job.n >= 8 * LEAST_ROWS:
         found = _halved(job, whole, value)
         if found is not None:
             value, added = found
             error = replace(error, variance=error.variance + added)
             method = "third-order"
-    own_interval = None
-    # Its noncentral distribution knows nothing of seeds.
-    if dimension is not None and math.isfinite(job.order) and error.seeds is None:
-        own_interval = ceiling_interval(
-            value=value,
-            bias=error.bias,
-            second=error.quadratic_variance,
-            ceiling=math.log(dimension),
-            n=job.n,
-        )
-    return job.estimate(
-        method,
-        STATISTIC,
-        value,
-        error,
-        limit=dimension,
-        own_interval=own_interval,
-        details=() if own_interval is None else (NEAR_CEILING,),
+    near = job.near_ceiling(
+        value=value,
+        bias=error.bias,
+        second=error.quadratic_variance,
+        seeds=error.seeds is not None,
     )
+    return job.estimate(method, STATISTIC, value, error, limit=dimension, **near)
 
 
 def _third_order_counts(order: float, whole: _Whole) -> bool:
@@ -272,7 +258,7 @@ def _tied(job: Job, spectrum: Spectrum, count: int, variance: float) -> Estimate
     rows = np.concatenate(parts).astype(np.float64, copy=False)
     excess = tie_excess(rows / np.sqrt((rows**2).mean(axis=0)))
     own = float(np.var(rows[:, 0] ** 2, ddof=1)) / float(values[0]) ** 2 / job.n
-    interval = TiedInterval(
+    interval = tied_interval(
         largest=float(values[0]),
         stderr=math.sqrt(own),
         excess=excess * math.sqrt(len(rows) / job.n),
@@ -299,8 +285,8 @@ def u_statistic(job: Job, *, statistic: str = "vendi, ustat") -> Estimate:
     """Score of order 2 (RKE) from the U-statistic of E k(x, x')²."""
     if job.order != 2.0:
         raise InputError(f"method 'ustat' is for order 2; got order {job.order:g}.")
-    if job.n < MINIMUM:
-        raise InputError(f"method 'ustat' needs at least {MINIMUM} samples; got {job.n}.")
+    if job.n < LEAST_ROWS:
+        raise InputError(f"method 'ustat' needs at least {LEAST_ROWS} samples; got {job.n}.")
     plugin, debiased, square = frobenius(job.rows, job.design)
     value = plugin if job.plugin else debiased
     if not value > 0.0:
@@ -312,17 +298,15 @@ def u_statistic(job: Job, *, statistic: str = "vendi, ustat") -> Estimate:
     square = square.scaled(-1.0 / value)  # of the logarithm
     relative = square.variance
     log_value = -math.log(value)
-    own_interval = None
+    near: dict[str, Any] = {}
     if not job.plugin:
         log_value -= relative / 2.0  # E log U falls short of log E U by that
-        if job.rows.dimension is not None and square.seeds is None:
-            own_interval = ceiling_interval(
-                value=log_value,
-                bias=(1.0 - 1.0 / value) / job.n,
-                second=square.quadratic_variance,
-                ceiling=math.log(job.rows.dimension),
-                n=job.n,
-            )
+        near = job.near_ceiling(
+            value=log_value,
+            bias=(1.0 - 1.0 / value) / job.n,
+            second=square.quadratic_variance,
+            seeds=square.seeds is not None,
+        )
     warnings: tuple[Diagnostic, ...] = ()
     if relative > LARGE_ERROR:
         warnings = (warn_of("noisy-square", error=math.sqrt(relative)),)
@@ -338,7 +322,130 @@ def u_statistic(job: Job, *, statistic: str = "vendi, ustat") -> Estimate:
         log_value,
         error,
         limit=job.rows.dimension,
-        own_interval=own_interval,
         warnings=warnings,
-        details=() if own_interval is None else (NEAR_CEILING,),
+        **near,
+    )
+
+
+PROBES, STEPS = 64, 16
+
+LANDMARKS_PER_COMPONENT = 5
+"""As many as the components, as in V24, leave out trace, whose lift makes scores too large."""
+
+ROWS_PER_EIGENVALUE = 10
+"""With fewer, bias can be left, so that the interval is widened."""
+
+
+def truncated(job: Job) -> Estimate:
+    """Score of the leading `job.components` eigenvalues (V24, Definition 2)."""
+    enough_rows(job, job.components)
+    details: tuple[str, ...] = ()
+    features = job.features()
+    if features is not None and features.d < job.n:
+        spectrum = from_features(features, None, job.weights)
+    elif job.n <= DENSE_ROWS:
+        spectrum = from_gram(job.rows.matrix(), job.weights)
+    else:
+        unweighted(job)
+        spectrum, residual = leading(job.rows, job.components, job.seed)
+        details = (f"leading eigenpairs by block Krylov, largest residual {residual:.1g}",)
+    statistic = f"vendi, truncated at t={job.components}"
+    return _of_leading(job, "truncated", statistic, spectrum, details)
+
+
+def nystrom(job: Job) -> Estimate:
+    """Score of the leading eigenvalues of the Nyström approximation on random landmarks."""
+    t = job.components
+    unweighted(job)
+    enough_rows(job, t)
+    landmarks = job.landmarks or min(LANDMARKS_PER_COMPONENT * t, job.n)
+    if not t <= landmarks <= job.n:
+        legal = f"must be from {t}, the components, to {job.n}, the rows"
+        raise InputError(f"{legal}; got {landmarks}.", argument="landmarks")
+    spectrum, trace = nystrom_spectrum(job.rows, landmarks, job.seed)
+    found = _of_leading(job, "nystrom", f"vendi, nystrom, truncated at t={t}", spectrum, ())
+    return replace(
+        found,
+        assumptions=(
+            *found.assumptions,
+            f"each eigenvalue is low by at most {1.0 - trace:.2g}, all together, which the "
+            "interval does not cover",
+        ),
+        details=(*found.details, f"{landmarks} landmarks capture {trace:.1%} of the trace"),
+    )
+
+
+def _of_leading(
+    job: Job, method: Method, statistic: str, spectrum: Spectrum, details: tuple[str, ...]
+) -> Estimate:
+    t, n = job.components, job.n
+    kept = min(t, spectrum.values.size)
+    if kept < t:
+        details += (f"only {kept} eigenvalues are positive; the others of the {t} kept are 0",)
+    value, error, _ = job.expanded(spectrum, t if kept == t else None)
+    if not job.plugin:
+        value -= error.bias
+    warnings: tuple[Diagnostic, ...] = ()
+    if n < ROWS_PER_EIGENVALUE * t:
+        error = replace(error, variance=error.variance + error.bias**2 / 4.0)
+        warnings = (warn_of("few-for-eigenvalues", n=n, eigenvalues=t, least=ROWS_PER_EIGENVALUE),)
+    return job.estimate(
+        method, statistic, value, error, limit=t, warnings=warnings, details=details
+    )
+
+
+def random_features(job: Job) -> Estimate:
+    """Score of the kernel made of `job.components` random frequencies."""
+    t, n, rows = job.components, job.n, job.rows
+    if rows.name not in {"rbf", "laplace"}:
+        raise InputError(
+            f"method 'fkea' needs a shift-invariant kernel ('rbf' or 'laplace'); got {rows.name!r}."
+        )
+    features = fourier_features(rows, t, job.seed)
+    if job.order < 1.0:
+        features = features.double()
+    value, error, _ = job.expanded(from_features(features, None, job.weights))
+    warnings: tuple[Diagnostic, ...] = ()
+    if not job.plugin and (job.order >= 2.0 or n >= RESOLVED_RATIO * 2 * t):
+        value -= error.bias
+    elif not job.plugin:
+        warnings = (warn_of("few-for-frequencies", n=n, dimensions=2 * t, least=RESOLVED_RATIO),)
+    warnings += (warn_of("score-of-frequencies", frequencies=t),)
+    return job.estimate(
+        "random-features",
+        f"vendi, fkea with {t} frequencies, seed {job.seed}",
+        value,
+        error,
+        limit=2 * t,
+        warnings=warnings,
+    )
+
+
+def lanczos(job: Job) -> Estimate:
+    """Empirical score by stochastic Lanczos quadrature."""
+    rows, n = job.rows, job.n
+    if math.isinf(job.order):
+        raise InputError("method 'lanczos' is for finite orders; order inf needs one eigenvalue.")
+    unweighted(job)
+    error = subsample_error(job)
+    found = lanczos_entropy(
+        rows,
+        order=job.order,
+        deflated=min(job.components, n // 4),
+        probes=PROBES,
+        steps=min(STEPS, n),
+        seed=job.seed,
+    )
+    variance = error.variance + found.stderr**2 + found.bracket**2
+    warning = warn_of("grows-with-n", n=n)
+    return job.estimate(
+        "lanczos",
+        f"vendi, empirical at n={n}",
+        found.value,
+        replace(error, variance=variance, influence=None),
+        warnings=(warning,),
+        details=(
+            f"Lanczos quadrature: error of the log score from {PROBES} probes {found.stderr:.2g}, "
+            f"from quadrature {found.bracket:.2g}, both in the interval",
+        ),
     )
