@@ -29,12 +29,7 @@ from genbounds.core.estimate import (
 )
 from genbounds.core.expansion import FormOfNumbers, RowTerms, WeightedSums, expand
 from genbounds.core.tiles import weighted_sums
-from genbounds.core.two_samples import (
-    mixed_square,
-    shared_error,
-    shared_units,
-    with_mixed_term,
-)
+from genbounds.core.two_samples import mixed_square, shared_error, shared_units, with_mixed_term
 from genbounds.estimators.kernels._pair_kernels import (
     Block,
     PairKernel,
