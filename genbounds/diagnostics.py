@@ -159,6 +159,10 @@ RULES: dict[str, Rule] = {
         "{twins} of {rows} training rows equal another one: near them every generated row that "
         "is no exact copy counts as authentic",
         "Keep one of each."),
+    "rows-twice": Rule("duplicates", None,
+        "{repeated} of the {n} rows kept beside the {whose}moments repeat others: a part was "
+        "merged twice, or files stand twice",
+        "Make the moments anew, of every row once."),
     "repeated-rows": Rule("duplicates", None,
         "{repeated} of {n} rows repeat others",
         "Are they independent samples? Drop repeated files."),

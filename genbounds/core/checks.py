@@ -50,6 +50,9 @@ correlated counts, answers or fingerprints repeat by chance: of copies hardly mo
 nine such distributions; ``python -m experiments.accuracy.repeats`` shows 1.2 to 11 for six of them,
 1.0 for copies."""
 
+DOUBLED_SHARE = 0.1
+"""Rows that repeat others, as a share, from which on moments that count them all are unreliable."""
+
 LIKENESS_PAIRS = (49, 2000)
 """Pairs of rows, of neighbours in the file or of one id, whose likeness is looked at: none of
 fewer, so many of more."""
@@ -169,7 +172,8 @@ class Checked:
         # A distance from constant rows is the mistake of an encoder; no diversity is a finding.
         if found.constant and self.what:
             said.append(warn_of("constant-rows", n=n, what=self.what))
-        if found.repeated:
+        merged = self.design is None  # into moments, which count each row as often as it came
+        if found.repeated and not merged:
             said.append(warn_of("repeats-as-one", repeated=found.repeated, n=n, whose=whose))
         if found.twins >= NEAR_TWINS[0]:
             severe: Severity = "unreliable" if found.twins >= NEAR_TWINS[1] else "caution"
@@ -180,6 +184,11 @@ class Checked:
         if found.order_z >= LIKENESS_LIMIT and not said:
             said.append(warn_of("alike-in-order", whose=whose, z=found.order_z))
         signs = list(_label_warnings(found, whose, said) if self.told else said)
+        if found.repeated and merged:
+            often: Severity = "unreliable" if found.repeated >= DOUBLED_SHARE * n else "caution"
+            signs.append(
+                warn_of("rows-twice", severity=often, repeated=found.repeated, n=n, whose=whose)
+            )
         if found.size and abs(math.log10(found.size)) > EXTREME_DECADES:
             signs.append(warn_of("extreme-size", whose=whose, size=found.size))
         if found.step > COARSE:
@@ -286,6 +295,15 @@ def check_sample(
         else shared_places_pvalue(rows, groups),
     )
     return Checked(rows, design, told, ids, what, found)
+
+
+def check_kept(moments: Moments, what: str) -> Checked | None:
+    """Look at the rows kept beside moments for copies; of their order nothing is known."""
+    if (rows := moments.rows) is None:
+        return None
+    ids = row_ids(rows)
+    repeated = _signs(rows, ids, posteriors=True)[1].repeated
+    return Checked(rows, None, True, ids, what, Findings(repeated=repeated))
 
 
 def check_rows(

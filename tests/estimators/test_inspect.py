@@ -268,6 +268,21 @@ def test_rows_of_the_reference_are_noticed(share):
     assert "leak" in codes(ranking.scores["leaking"])
 
 
+def test_rows_kept_beside_moments_show_leaks_and_parts_merged_twice():
+    rng = np.random.default_rng(4)
+    real, fake = gauss(rng, 4000), 1.1 * gauss(rng, 2000)
+    known, part = (gb.Moments.from_features(x, keep=1000) for x in (real, fake))
+    other = gb.Moments.from_features(1.1 * gauss(rng, 2000), keep=1000)
+    for clean in (fake, part, part.merge(other)):
+        assert gb.frechet_distance(clean, known).warnings == ()
+    for leaking in (real[:2000], gb.Moments.from_features(real[1000:3000], keep=1000)):
+        assert "leak" in codes(gb.frechet_distance(leaking, known), "unreliable")
+    for twice in ((part.merge(part), known), (fake, known.merge(known))):
+        assert codes(gb.frechet_distance(*twice), "unreliable") == {"duplicates"}
+    counts = gb.Moments.from_features(rng.poisson(0.3, size=(4000, 3)) * 1.0, keep=1000)
+    assert "duplicates" not in codes(gb.frechet_distance(counts, gb.Moments([0.3] * 3, np.eye(3))))
+
+
 @pytest.mark.parametrize(
     "score",
     [

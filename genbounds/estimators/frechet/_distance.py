@@ -322,7 +322,7 @@ def _unit(fake: FrechetSample, real: FrechetSample, gap: Float, size: float) -> 
 def _moved(side: FrechetSample, *, origin: Float | float = 0.0, unit: float = 1.0) -> FrechetSample:
     """Return the same sample about this row, since large means cost digits, or in other units."""
     if side.moments is not None:
-        return FrechetSample(side.name, side.moments.divided_by(unit))
+        return FrechetSample(side.name, side.moments.divided_by(unit), seen=side.seen)
     rows = (np.asarray(side.rows, dtype=np.float64) - origin) / unit
     return sample_of_rows(side.name, rows, side.design, side.seen)
 

@@ -11,7 +11,7 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
-from genbounds.core.checks import Checked, check_sample
+from genbounds.core.checks import Checked, check_kept, check_sample
 from genbounds.core.design import Design, Index
 from genbounds.core.linalg import EPS
 from genbounds.core.moments import Moments, RowMoments, is_narrow, random_groups, row_moments
@@ -72,7 +72,7 @@ class FrechetSample:
     precision : type
         Of the sums of products.
     seen : Checked, optional
-        What the sample shows of how it was drawn; None for moments and parts.
+        What the sample, or rows kept beside moments, show of how it was drawn; None for parts.
 
     Attributes
     ----------
@@ -291,9 +291,10 @@ def _single_is_enough(sample: FrechetSample) -> bool:
 
 def sample_of(name: str, x: Any) -> FrechetSample:
     """Prepare features, a `Sample` of them, or moments; `name` is that of the argument."""
+    what = SIDES[name == "real"]
     if isinstance(x, Moments):
-        return FrechetSample(name, x)
-    seen = check_sample(name, x, what=SIDES[name == "real"], crossed=True)
+        return FrechetSample(name, x, seen=check_kept(x, what))
+    seen = check_sample(name, x, what=what, crossed=True)
     return sample_of_rows(name, seen.rows, seen.design, seen)
 
 
