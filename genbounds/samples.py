@@ -89,6 +89,7 @@ class Sample:
     order: InitVar[Any] = field(default=None, kw_only=True)
     _checksum: int | None = field(default=None, init=False, repr=False)
     _series: Series | None = field(default=None, init=False, repr=False)
+    _in_order: bool = field(default=False, init=False, repr=False)
 
     def __post_init__(self, order: Any) -> None:
         if isinstance(self.features, Sample):
@@ -120,11 +121,17 @@ class Sample:
         groups, series = in_blocks(rows, order, self.groups)
         object.__setattr__(self, "groups", groups)
         object.__setattr__(self, "_series", series)
+        object.__setattr__(self, "_in_order", True)
 
     @property
     def series(self) -> Series | None:
         """The blocks that `groups` are, if they come from an order."""
         return self._series
+
+    @property
+    def in_order(self) -> bool:
+        """Whether places in a series were told: rows at one place are then alike by right."""
+        return self._in_order
 
     def _keep_as_it_is(self) -> None:
         """Copy an array that its owner may change, or note what it holds if that is much."""
@@ -196,6 +203,7 @@ class Sample:
             weights=weights,
         )
         object.__setattr__(part, "_series", self._series)
+        object.__setattr__(part, "_in_order", self._in_order)
         return part
 
 

@@ -39,7 +39,7 @@ from genbounds.core.moments import Moments, is_narrow, spread_rows
 from genbounds.diagnostics import Severity, warn_of
 from genbounds.results import Diagnostic
 from genbounds.samples import Sample
-from genbounds.validation import InputError, check_features, check_finite
+from genbounds.validation import Float, InputError, check_features, check_finite
 
 CHANCE_ROWS = 256
 """Distinct rows that tell how often rows coincide by chance."""
@@ -56,6 +56,9 @@ DOUBLED_SHARE = 0.1
 LIKENESS_PAIRS = (49, 2000)
 """Pairs of rows, of neighbours in the file or of one id, whose likeness is looked at: none of
 fewer, so many of more."""
+
+LIKENESS_ROWS = 32
+"""Rows of one id that are looked at, at least, where there are more than can be."""
 
 LIKENESS_LIMIT = 5.0
 """Standard errors by which neighbours must be more alike than random pairs: 3e-7 by chance."""
@@ -291,7 +294,7 @@ def check_sample(
         stratum_z=stratum_z,
         seeds=0 if x.seeds is None else np.unique(x.seeds).size,
         place_p=1.0
-        if groups is None or x.seeds is not None
+        if groups is None or x.seeds is not None or x.in_order
         else shared_places_pvalue(rows, groups),
     )
     return Checked(rows, design, told, ids, what, found)
@@ -378,24 +381,42 @@ def _alone_z(rows: NDArray[Any], x: Sample, design: Design | None) -> float:
 
 
 def _likeness_within(rows: NDArray[Any], labels: NDArray[Any]) -> float:
-    """By how many standard errors rows with one label are alike; infinite if that is not known."""
+    """By how many standard errors rows with one label are alike; infinite if that is not known.
+
+    The mean cosine of pairs with one label, as seen from the middle of all rows. Of labels that
+    mean nothing these are like any pairs: their mean has the mean square over their number.
+    """
     _, number, counts = np.unique(labels, return_inverse=True, return_counts=True)
     several = np.flatnonzero(counts[number] > 1)
     if not several.size or counts.size < 2:
         return math.inf
-    rng = np.random.default_rng(SEED)
-    order = np.argsort(number, kind="stable")
-    place = np.empty(number.size, dtype=np.intp)
-    place[order] = np.arange(number.size)
-    first = (np.cumsum(counts) - counts)[number]
-    drawn = LIKENESS_PAIRS[1]
-    one = np.sort(place[rng.choice(several, drawn)])  # half a list on is another label
-    size, start = counts[number][order[one]], first[order[one]]
-    other = start + (one - start + rng.integers(1, size)) % size
-    likeness, noise = _likeness(rows[order[one]], rows[order[other]])
-    pairs = 0.5 * float((counts * (counts - 1.0)).sum())
-    noise *= math.sqrt(1.0 + drawn / pairs)  # pairs are drawn with replacement from so many
-    return _z_if_known(likeness, noise)
+    rng, most = np.random.default_rng(SEED), LIKENESS_PAIRS[1]
+    order = several[
+        np.lexsort((rng.random(several.size), rng.permutation(counts.size)[number[several]]))
+    ]
+    starts = np.flatnonzero(np.diff(number[order], prepend=-1))
+    place = np.arange(order.size) - np.repeat(starts, np.diff(starts, append=order.size))
+    order = order[place < max(LIKENESS_ROWS, most // int((counts > 1).sum()))][:most]
+    all_rows = np.array(spread_rows(rows, most), dtype=np.float64)
+    centre = all_rows.mean(axis=0)
+    mean = _unit_rows(all_rows - centre).mean(axis=0)
+    some = _unit_rows(spread_rows(rows, CHANCE_ROWS) - centre) - mean
+    squares = (some @ some.T) ** 2
+    square = float((squares.sum() - np.trace(squares)) / (len(some) * (len(some) - 1.0)))
+    units = _unit_rows(rows[order] - centre) - mean
+    starts = np.flatnonzero(np.diff(number[order], prepend=-1))
+    sums, sizes = np.add.reduceat(units, starts), np.diff(starts, append=order.size)
+    own, pairs = float((units**2).sum()), 0.5 * float((sizes * (sizes - 1.0)).sum())
+    if not pairs:
+        return math.inf
+    likeness = 0.5 * (float((sums**2).sum()) - own) / pairs
+    by_chance = -own / order.size / (len(rows) - 1.0)  # deviations from a mean are opposed
+    return _z_if_known(likeness - by_chance, math.sqrt(square / pairs))
+
+
+def _unit_rows(rows: NDArray[np.floating]) -> Float:
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.where(norms > 0.0, norms, 1.0), dtype=np.float64)
 
 
 def row_ids(
@@ -595,6 +616,9 @@ def shared_rows(samples: Mapping[str, NDArray[np.uint64] | None]) -> tuple[Diagn
 # K of these products, its diagonal 0: that of a gamma variable with the same variance 2 tr K² and
 # third cumulant 8 tr K³.
 #
+# Seeds are drawn one by one. Groups that drift alike (clips) have means that move little from place
+# to place, and are not accused.
+#
 # Rows are first drawn towards their group's mean to at most the median distance, so that none
 # decides (a centre of all rows would be something that groups share).
 
@@ -604,6 +628,10 @@ FALSE_ALARM = 1e-3
 
 LEAST_GROUPS = 20
 """So few sums are not normal."""
+
+LEAST_ROUGHNESS = 1.0
+"""Mean square of steps from place to place, over that of the places' means: 2 where places are
+seeds, 12 / (T (T + 1)) for a linear drift over T. Of less, neighbouring places are alike."""
 
 LEAST_SKEWNESS = 0.01
 """Of W, as tr K³ / (tr K²)^1.5: of less it is as good as normal."""
@@ -623,7 +651,8 @@ def shared_places_pvalue(rows: NDArray[np.floating], groups: NDArray[np.generic]
     Returns
     -------
     float
-        1 for groups of unequal sizes, of single rows, or fewer than `LEAST_GROUPS`.
+        1 for groups of unequal sizes, of single rows, or fewer than `LEAST_GROUPS`; or if they
+        drift.
     """
     counts = np.unique(groups, return_counts=True)[1]
     size = int(counts[0])
@@ -651,6 +680,15 @@ def shared_places_pvalue(rows: NDArray[np.floating], groups: NDArray[np.generic]
     )
     if not second > 0.0:
         return 1.0
-    z = float((u.sum(axis=0) ** 2).sum() - own.sum()) / math.sqrt(2.0 * second)
+    common = _common(u)
+    steps = np.diff(u.reshape(x.shape), axis=1).reshape(len(u), -1)
+    if _common(steps) < LEAST_ROUGHNESS * common:
+        return 1.0
+    z = common / math.sqrt(2.0 * second)
     shape = 0.5 / max(third / second**1.5, LEAST_SKEWNESS) ** 2
     return float(scipy.special.gammaincc(shape, max(shape + z * math.sqrt(shape), 0.0)))
+
+
+def _common(u: Float) -> float:
+    """Return Σ u_g·u_h over all pairs of different groups."""
+    return float((u.sum(axis=0) ** 2).sum() - (u**2).sum())

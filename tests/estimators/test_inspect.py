@@ -137,6 +137,25 @@ def unrelated(score):
     return [w for w in score.warnings if w.code == "unrelated-labels"]
 
 
+def test_ids_without_meaning_are_seen_in_two_features():
+    """Pairs drawn with replacement left so much noise that nothing was said."""
+    rng = np.random.default_rng(6)
+    ids = np.repeat(np.arange(500), 2)
+    rows = rng.normal(size=(500, 2))[ids] + rng.normal(size=(1000, 2))
+    real = gb.Moments(np.zeros(2), 2.0 * np.eye(2))
+    assert not unrelated(gb.frechet_distance(gb.Sample(rows, groups=ids), real))
+    assert unrelated(gb.frechet_distance(gb.Sample(rows, groups=rng.permutation(ids)), real))
+
+
+def test_one_group_beside_single_rows_is_seen_from_the_middle_of_all():
+    """Seen from its own middle its rows were as unlike as any: 52 of 59 were accused."""
+    rng = np.random.default_rng(7)
+    ids = np.concatenate([np.zeros(500, dtype=int), np.arange(1, 501)])
+    rows = gauss(rng, 1000) + 0.5 * np.outer(ids == 0, rng.normal(size=16))
+    assert not unrelated(distance(gb.Sample(rows, groups=ids)))
+    assert unrelated(distance(gb.Sample(rows, groups=rng.permutation(ids))))
+
+
 @pytest.mark.parametrize("kind", ["groups", "strata"])
 @pytest.mark.parametrize("name", ["fd", "kid"])
 def test_shuffled_labels_are_noticed(kind, name):
@@ -530,6 +549,25 @@ def test_groups_that_share_nothing_are_not_accused(name):
 def test_common_seeds_are_seen(groups, size, share):
     """Found in 60 of 60: in 95 of 100 at least, at level 0.05."""
     assert accused(60, lambda rng: drawn_with_seeds(rng, groups, size, 64, share)) == 60
+
+
+@pytest.mark.parametrize("drift", [np.linspace(-1, 1, 12), np.linspace(-1, 1, 12) ** 2])
+def test_clips_that_drift_alike_are_not_accused(drift):
+    """All of them were, as of shared seeds."""
+
+    def make(rng):
+        rows, groups = drawn_with_seeds(rng, 60, 12, 16, 0.0)
+        return rows + np.outer(np.tile(drift, 60), rng.normal(size=16)), groups
+
+    assert accused(60, make) == 0
+
+
+def test_places_whose_order_was_told_are_no_seeds():
+    rows, groups = drawn_with_seeds(np.random.default_rng(4), 60, 4, 16, 0.3)
+    told = gb.Sample(rows, groups=groups, order=np.tile(np.arange(4), 60))
+    assert "shared-seeds" in codes(distance(gb.Sample(rows, groups=groups)))
+    assert "shared-seeds" not in codes(distance(told))
+    assert "shared-seeds" not in codes(distance(told[:200]))
 
 
 @pytest.mark.parametrize("score", [gb.frechet_distance, gb.kernel_inception_distance])
