@@ -31,19 +31,29 @@ def debias_by_fit(fake: FrechetSample, real: FrechetSample, *, every_row: bool) 
     """Debias where one sample, or both, has few samples per dimension, by a spectrum fit."""
     smaller, larger = sorted(per_dimension(fake, real))
     few, other = (fake, real) if fake.effective <= real.effective else (real, fake)
+    fit = None
     if few.rows is not None and other.rows is not None and larger < FIT_RATIO:
-        joint = _fitted_jointly(few, other, fake, real)
-        if joint is not None:
-            return joint
-    spectrum = _known_spectrum(few, other) if larger >= FEW_RATIO else None
-    fit = _fit(few, other, spectrum)
-    (own,) = _errors(fit, few)
-    method, warnings = fit.method, fit.warnings
-    if larger < FEW_RATIO:
-        value, rest, doubt = _one_by_one(few, other, fit, larger)
-        method, warnings = "one-by-one", (*warnings, doubt)
+        fit = fit_both_samples(
+            (few.centred, other.centred),
+            (few.factor, other.factor),
+            gap=few.mean - other.mean,
+            directions=min(fake.directions, real.directions),
+        )
+    if fit is not None:
+        value, method, warnings = fit.value, fit.method, fit.warnings
+        own, rest = _errors(fit, few, other)
     else:
-        value, rest = _other_removed(few, other, fit, spectrum)
+        assert few.n is not None
+        seen = larger < FEW_RATIO or few.n > other.factor.shape[1]  # or rows show all directions
+        spectrum = None if seen else other.spectrum
+        fit = _fit(few, other, spectrum)
+        (own,) = _errors(fit, few)
+        method, warnings = fit.method, fit.warnings
+        if larger < FEW_RATIO:
+            value, rest, doubt = _one_by_one(few, other, fit, larger)
+            method, warnings = "one-by-one", (*warnings, doubt)
+        else:
+            value, rest = _other_removed(few, other, fit, spectrum)
         if other.rows is not None and smaller >= FEW_RATIO:
             # The expansion holds for the other sample, and knows its noise row by row.
             pair = FrechetPair(fake, real, every_row=every_row)
@@ -68,12 +78,6 @@ def _errors(fit: Fit, *samples: FrechetSample) -> list[SampleError]:
     ]
 
 
-def _known_spectrum(few: FrechetSample, other: FrechetSample) -> Float | None:
-    """Eigenvalues of the other covariance, where few rows do not show all directions."""
-    assert few.n is not None
-    return other.spectrum if few.n <= other.factor.shape[1] else None
-
-
 def _other_removed(
     few: FrechetSample, other: FrechetSample, fit: Fit, spectrum: Float | None
 ) -> tuple[float, SampleError]:
@@ -91,29 +95,6 @@ def _other_removed(
     return GROUPS * fit.value - (GROUPS - 1) * float(without.mean()), SampleError(
         variance=(GROUPS - 1) ** 2 / GROUPS * float(np.var(without, ddof=1)),
         degrees_of_freedom=GROUPS - 1.0,
-    )
-
-
-def _fitted_jointly(
-    few: FrechetSample, other: FrechetSample, fake: FrechetSample, real: FrechetSample
-) -> Estimate | None:
-    """Debias two small samples by the equations of both at once."""
-    found = fit_both_samples(
-        (few.centred, other.centred),
-        (few.factor, other.factor),
-        gap=few.mean - other.mean,
-        directions=min(fake.directions, real.directions),
-    )
-    if found is None:
-        return None
-    one, two = _errors(found, few, other)
-    return make_estimate(
-        found.method,
-        found.value,
-        (fake, real),
-        (one, two) if few is fake else (two, one),
-        warnings=found.warnings,
-        details=found.details,
     )
 
 

@@ -25,6 +25,7 @@ from genbounds.estimators.frechet._form import (
     gaussian_bias_beyond_second_order,
     gaussian_second_order_variance,
 )
+from genbounds.estimators.frechet._sample import FrechetSample
 from genbounds.estimators.spectrum_fit._contour import zero_below
 from genbounds.validation import Float
 
@@ -57,30 +58,22 @@ def fourth_moments(x: Float, w: Float, gap: Float, hessian: RootHessian) -> Floa
 
 
 def moments_error(
-    *,
-    gap: Float,
-    cov: Float,
-    projection: Float,
+    sample: FrechetSample,
+    other: FrechetSample,
     roots: Float,
-    n: int,
-    other: float,
+    projection: Float,
     rows: tuple[Float, Float] | None = None,
 ) -> SampleError:
     """Error due to this sample; the mixed term with the other is not in it.
 
     Parameters
     ----------
-    gap : ndarray of shape (d,)
-        Mean of this sample minus mean of the other.
-    cov : ndarray of shape (d, d)
-        Covariance of this sample.
-    projection : ndarray of shape (d, r)
-        Maps centred rows to w.
+    sample, other : FrechetSample
+        `sample` has a size.
     roots : ndarray of shape (r,)
         The singular values s, all positive.
-    n : int
-    other : float
-        Rows of the other sample; infinite where it is exact.
+    projection : ndarray of shape (d, r)
+        Maps centred rows to w.
     rows : tuple of ndarray of shape (k, d) and (k, r), optional
         Centred rows with this covariance and their w, to take fourth moments from.
 
@@ -89,14 +82,15 @@ def moments_error(
     SampleError
         `bias` to all orders in r/n for Gaussian rows.
     """
-    s = roots
-    trace, square, cross = float(np.trace(cov)), float((cov * cov).sum()), float(s @ s)
+    assert sample.n is not None
+    s, n, cov, gap = roots, sample.n, sample.cov, sample.mean - other.mean
+    trace, square, cross = sample.trace, float((cov * cov).sum()), float(s @ s)
     moved = cov @ projection
     q = np.einsum("ij,ij->j", moved, moved)
     linear = float(gap @ cov @ gap)
     first = 4.0 * linear + 2.0 * (square - 2.0 * float(q @ s) + cross)
     unbiased = gaussian_influence_variance(
-        linear=linear, trace=trace, square=square, roots=s, moved=q, n=n, other=other
+        linear=linear, trace=trace, square=square, roots=s, moved=q, n=n, other=other.effective
     )
     second = gaussian_second_order_variance(s, square, n)
     bias = gaussian_bias(trace, s, n)

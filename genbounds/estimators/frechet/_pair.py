@@ -34,7 +34,6 @@ from genbounds.estimators.frechet._form import (
     RootHessian,
     gaussian_bias,
     gaussian_mixed_square,
-    transport_from_sums,
 )
 from genbounds.estimators.frechet._known_moments import bias_beyond_second_order, moments_error
 from genbounds.estimators.frechet._sample import PAIRING_SEED, SIDES, SINGLE_WIDTH, FrechetSample
@@ -224,7 +223,9 @@ class FrechetPair:
         if side.n is None:
             return EXACT
         if side.some_rows is None:
-            return self._moments_error(k)
+            _, roots, projections = self.directions
+            rows = self._fourth_rows(k)
+            return moments_error(side, self.samples[1 - k], roots, projections[k], rows)
         form = self.forms[k]
         every_row = self.every_row or self.common is not None
         part_rows = None if every_row else form.part_rows
@@ -251,8 +252,7 @@ class FrechetPair:
     def forms(self) -> dict[int, FrechetForm]:
         """Of either sample, 0 and 1, that has rows: influence and kernel of the quadratic part.
 
-        The influence is taken along `transport_from_sums`: the fitted transport map errs on average
-        by O(d/n). H is in the precision in which products of rows with directions are formed.
+        H is in the precision in which products of rows with directions are formed.
         """
         _, roots, projections = self.directions
         wide = max(self.gap.size, roots.size) >= SINGLE_WIDTH
@@ -260,20 +260,7 @@ class FrechetPair:
         single = wide and all(map(is_narrow, rows))
         hessian = RootHessian(roots, np.dtype(np.float32 if single else np.float64))
         return {
-            k: FrechetForm(
-                side,
-                generated=k == 0,
-                gap=-self.gap if k else self.gap,
-                hessian=hessian,
-                transport=transport_from_sums(
-                    roots,
-                    hessian.shares,
-                    hessian.squares,
-                    side.effective,
-                    self.samples[1 - k].effective,
-                ),
-                projection=projections[k],
-            )
+            k: FrechetForm(side, self.samples[1 - k], hessian, projections[k], generated=k == 0)
             for k, side in enumerate(self.samples)
             if side.some_rows is not None and side.n is not None
         }
@@ -317,21 +304,6 @@ class FrechetPair:
             )
         )
         return one, two
-
-    def _moments_error(self, k: int) -> SampleError:
-        """Error due to a sample known by its moments only."""
-        side, other = self.samples[k], self.samples[1 - k]
-        assert side.n is not None
-        _, roots, projections = self.directions
-        return moments_error(
-            gap=-self.gap if k else self.gap,
-            cov=side.cov,
-            projection=projections[k],
-            roots=roots,
-            n=side.n,
-            other=other.effective,
-            rows=self._fourth_rows(k),
-        )
 
     def _fourth_rows(self, k: int) -> tuple[Float, Float] | None:
         """Rows that lend their fourth moments to a sample of which only moments are known.
