@@ -369,10 +369,10 @@ class _UnitSums:
 
     def _add_pairs(self, block: Any, steps: Steps) -> None:
         """M_IJ of random pairs of steps from different cells, for E M_IJ²."""
-        count = len(steps)
+        count = len(steps.rows)
         if count < 2:
             return
-        cost = float(steps.sizes.mean()) ** 2 * count
+        cost = float(steps.rows.sizes.mean()) ** 2 * count
         shifts = int(np.clip(PAIR_BUDGET // cost, 1, min(MOST_SHIFTS, count - 1)))
         chosen = np.arange(count)[: max(32, int(count * min(1.0, PAIR_BUDGET / cost)))]
         for shift in range(1, shifts + 1):
@@ -448,17 +448,8 @@ class _UnitSums:
 class Steps(NamedTuple):
     """Rows of a block with coefficients, in groups: each varies as the step p_I of a unit does."""
 
-    rows: Index
+    rows: Groups
     coefficients: Float
-    starts: Index
-
-    def __len__(self) -> int:
-        return self.starts.size - 1
-
-    @property
-    def sizes(self) -> Index:
-        """Rows of every step."""
-        return np.diff(self.starts)
 
     def paired(
         self, chosen: Index, others: Steps, theirs: Index
@@ -467,11 +458,12 @@ class Steps(NamedTuple):
 
         Returns rows of either, the products of their coefficients, and k.
         """
-        i, j, which = pairs_between(self.sizes[chosen], others.sizes[theirs])
-        one = Groups(np.arange(self.rows.size), self.starts).take(chosen).numbers[i]
-        two = Groups(np.arange(others.rows.size), others.starts).take(theirs).numbers[j]
-        scale = self.coefficients[one] * others.coefficients[two]
-        return self.rows[one], others.rows[two], scale, which
+        i, j, which = pairs_between(self.rows.sizes[chosen], others.rows.sizes[theirs])
+        one = Groups(np.arange(self.coefficients.size), self.rows.starts).take(chosen).numbers[i]
+        two = Groups(np.arange(others.coefficients.size), others.rows.starts)
+        other = two.take(theirs).numbers[j]
+        scale = self.coefficients[one] * others.coefficients[other]
+        return self.rows.numbers[one], others.rows.numbers[other], scale, which
 
 
 def contrasts(starts: Index, cells: Index, weights: Float, stratified: bool) -> Steps:
@@ -492,13 +484,14 @@ def contrasts(starts: Index, cells: Index, weights: Float, stratified: bool) -> 
     members = Groups(np.arange(starts[-1]), starts)
     first = cells[:-1]
     if not stratified:
-        rows, begin = members.take(first)
-        return Steps(rows, weights[rows], begin)
+        chosen = members.take(first)
+        return Steps(chosen, weights[chosen.numbers])
     rows, begin = members.take(np.column_stack([first, first + 1]).ravel())
     mass = np.maximum(np.add.reduceat(weights[rows], begin[:-1]), np.finfo(np.float64).tiny)
     common = np.sqrt((mass[::2] ** 2 + mass[1::2] ** 2) / 2.0)
     scale = np.column_stack([common / mass[::2], -common / mass[1::2]]) / np.sqrt(2.0)
-    return Steps(rows, np.repeat(scale.ravel(), np.diff(begin)) * weights[rows], begin[::2])
+    coefficients = np.repeat(scale.ravel(), np.diff(begin)) * weights[rows]
+    return Steps(Groups(rows, begin[::2]), coefficients)
 
 
 def _within_cells(loo: Float, mass: Float, cells: Index) -> Float:

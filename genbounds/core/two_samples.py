@@ -8,13 +8,14 @@ docs/explanation/sampling.md.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.core.design import Design, Index, product_factor, sums_by
+from genbounds.core.design import Design, Groups, Index, product_factor, sums_by
 from genbounds.core.estimate import SampleError
 from genbounds.core.expansion import MOST_SHIFTS, PAIR_BUDGET, Form, Steps, contrasts
 from genbounds.validation import Float, InputError
@@ -38,8 +39,8 @@ def mixed_square(forms: Forms, designs: Designs) -> float:
     """Σ M_IJ² over the units I of one sample and J of the other, estimated from random ones."""
     rngs = [np.random.default_rng(form.seed + k) for k, form in enumerate(forms)]
     (x, ones, n), (y, twos, m) = map(_random_steps, forms, designs, rngs)
-    k = np.arange(max(len(ones), len(twos)))
-    values = _products(forms[0], x, y, ones, k % len(ones), twos, k % len(twos))
+    k = np.arange(max(len(ones.rows), len(twos.rows)))
+    values = _products(forms[0], x, y, ones, k % len(ones.rows), twos, k % len(twos.rows))
     return n * m * float(np.mean(values**2))
 
 
@@ -51,7 +52,11 @@ def _random_steps(
     if design is None or design.independent:
         rows = rng.integers(form.rows_at_hand, size=most)
         place = np.arange(most + 1)
-        return form.block(rows), Steps(place[:-1], np.full(most, 1.0 / form.n), place), form.n
+        return (
+            form.block(rows),
+            Steps(Groups(place[:-1], place), np.full(most, 1.0 / form.n)),
+            form.n,
+        )
     size = float(np.mean(design.row_counts)) * (2.0 if design.stratified else 1.0)
     cells = design.cells(rng)
     count = min(int(np.clip(PAIR_BUDGET / size**2, 32, most)), len(cells))
@@ -75,8 +80,8 @@ def _products(
 
 
 def with_mixed_term(
-    errors: tuple[SampleError, SampleError], share: float, *, bounded: bool = False
-) -> tuple[SampleError, SampleError]:
+    errors: Sequence[SampleError], share: float, *, bounded: bool = False
+) -> list[SampleError]:
     """Correct the errors of two samples for the noise of each other.
 
     The influence of either sample is evaluated at the other's estimate, which adds 4 Σ M_IJ² to the
@@ -85,7 +90,7 @@ def with_mixed_term(
 
     Parameters
     ----------
-    errors : tuple of SampleError
+    errors : sequence of SampleError
         Of either sample.
     share : float
         2 Σ M_IJ² over units I of one sample and J of the other.
@@ -93,20 +98,14 @@ def with_mixed_term(
         Whether `share` can be relied on (`Form.bounded`), also where it is more than the
         influences show: near equal distributions they happen to be small where the value is low.
     """
-    one, two = (
-        replace(
-            error,
-            variance=max(
-                error.variance - share,
-                error.quadratic_variance + share
-                if bounded
-                else min(error.quadratic_variance + share, error.variance),
-            ),
-            mixed_variance=share if bounded else min(share, error.variance),
-        )
-        for error in errors
-    )
-    return one, two
+    freed = []
+    for error in errors:
+        least, mixed = error.quadratic_variance + share, share
+        if not bounded:
+            least, mixed = min(least, error.variance), min(mixed, error.variance)
+        variance = max(error.variance - share, least)
+        freed.append(replace(error, variance=variance, mixed_variance=mixed))
+    return freed
 
 
 @dataclass(frozen=True)
@@ -163,7 +162,7 @@ def _refuse_common(names: NDArray[Any] | None, others: NDArray[Any] | None, why:
 
 
 def shared_error(
-    forms: Forms, designs: Designs, errors: tuple[SampleError, SampleError], common: NDArray[Any]
+    forms: Forms, designs: Designs, errors: Sequence[SampleError], common: NDArray[Any]
 ) -> SharedError:
     """Error of two samples that share units, from the influence of every unit of either.
 
@@ -174,7 +173,7 @@ def shared_error(
     ----------
     forms, designs : tuple
         Both designs name their units.
-    errors : tuple of SampleError
+    errors : sequence of SampleError
         Of either sample as if the other were exact, with the influence of every unit.
     common : ndarray
         Names of the shared units, at least two.
@@ -288,7 +287,7 @@ class _Shared:
         for start in range(0, ones.size, step):
             part = slice(start, start + step)
             (one, steps), (two, others) = self._steps(0, ones[part]), self._steps(1, twos[part])
-            k = np.arange(len(steps))
+            k = np.arange(len(steps.rows))
             values.append(_products(self.forms[0], one, two, steps, k, others, k))
         return np.concatenate(values)
 

@@ -6,6 +6,7 @@ the samples that are not large; for rows, groups, strata, weights and shared uni
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -102,7 +103,10 @@ def debias_by_expansion(pair: FrechetPair) -> Estimate:
     if halves is not None:
         value = third_order(second_order, _half_values(halves))
         if shared is None:
-            errors = _with_halving_noise(errors, small)
+            errors = [
+                halved(error, both=all(small)) if is_small else error
+                for error, is_small in zip(errors, small, strict=True)
+            ]
         else:
             shared_variance += HALVING_NOISE * shared.quadratic_variance
     warnings: tuple[Diagnostic, ...] = ()
@@ -172,19 +176,7 @@ def _half_values(halves: list[FrechetPair]) -> list[float]:
     return values
 
 
-def _with_halving_noise(
-    errors: tuple[SampleError, SampleError], small: list[bool]
-) -> tuple[SampleError, SampleError]:
-    one, two = (
-        halved(error, both=all(small)) if is_small else error
-        for error, is_small in zip(errors, small, strict=True)
-    )
-    return one, two
-
-
-def _excess(
-    pair: FrechetPair, errors: tuple[SampleError, SampleError]
-) -> tuple[list[float], list[float]]:
+def _excess(pair: FrechetPair, errors: Sequence[SampleError]) -> tuple[list[float], list[float]]:
     """How many times the bias of independent Gaussian rows either sample's is.
 
     By its tails, of rows as if they were independent; by tails and dependence, at least 1. Both

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -62,7 +63,7 @@ class PairError:
 
     Attributes
     ----------
-    errors : tuple of SampleError
+    errors : sequence of SampleError
         In the order (generated, reference).
     bias : float
         Of both samples, and of the units that they share.
@@ -72,7 +73,7 @@ class PairError:
         What they add to the variances of both samples; negative where noise cancels.
     """
 
-    errors: tuple[SampleError, SampleError]
+    errors: Sequence[SampleError]
     bias: float
     shared: SharedError | None = None
     shared_variance: float = 0.0
@@ -187,7 +188,7 @@ class FrechetPair:
 
     def expand(self) -> PairError:
         """Second-order bias and error of both samples, each freed of the noise of the other."""
-        errors = self.error_of(0), self.error_of(1)
+        errors = [self.error_of(0), self.error_of(1)]
         bias = errors[0].bias + errors[1].bias
         if self.common is not None:
             return self._with_shared_units(errors, self.common)
@@ -267,43 +268,36 @@ class FrechetPair:
 
     # Both samples ---------------------------------------------------------------------------------
 
-    def _with_shared_units(
-        self, errors: tuple[SampleError, SampleError], common: NDArray[Any]
-    ) -> PairError:
+    def _with_shared_units(self, errors: Sequence[SampleError], common: NDArray[Any]) -> PairError:
         """Error of two samples that share units of these names."""
         forms = self.forms[0], self.forms[1]
         shared = shared_error(forms, self.designs, errors, common)
         bias = errors[0].bias + errors[1].bias + shared.bias
         curvature = _joint_curvature(forms, self.designs, shared, bias)
-        fake, real = (
+        more = shared.variance - errors[0].variance - errors[1].variance
+        joint = [
             replace(error, influence=influence, curvature=bend)
             for error, influence, bend in zip(
                 errors, shared.influences, (curvature, 0.0), strict=True
             )
-        )
-        more = shared.variance - fake.variance - real.variance
-        return PairError((fake, real), bias, shared, more)
+        ]
+        return PairError(joint, bias, shared, more)
 
     # Samples of which only moments are known ------------------------------------------------------
 
-    def _with_known_moments(
-        self, errors: tuple[SampleError, SampleError], pairs: int
-    ) -> tuple[SampleError, SampleError]:
+    def _with_known_moments(self, errors: Sequence[SampleError], pairs: int) -> list[SampleError]:
         """Correct the errors for the noise of the other sample, where it shows in them.
 
         From moments alone the first order is free of it: the mixed term is added.
         """
         product = float((self.fake.cov * self.real.cov).sum())
         share = 2.0 * gaussian_mixed_square(self.directions.roots, product) / pairs
-        one, two = (
-            replace(error, variance=error.variance + share, mixed_variance=share)
-            if side.some_rows is None
-            else freed
-            for side, error, freed in zip(
-                self.samples, errors, with_mixed_term(errors, share), strict=True
-            )
-        )
-        return one, two
+        found = with_mixed_term(errors, share)
+        for k, (side, error) in enumerate(zip(self.samples, errors, strict=True)):
+            if side.some_rows is None:
+                more = error.variance + share
+                found[k] = replace(error, variance=more, mixed_variance=share)
+        return found
 
     def _fourth_rows(self, k: int) -> tuple[Float, Float] | None:
         """Rows that lend their fourth moments to a sample of which only moments are known.
@@ -369,7 +363,7 @@ def make_estimate(
     method: Method,
     value: float,
     samples: tuple[FrechetSample, FrechetSample],
-    errors: tuple[SampleError, SampleError],
+    errors: Sequence[SampleError],
     *,
     estimator: str = "debiased",
     shared_variance: float = 0.0,
