@@ -52,11 +52,8 @@ def _random_steps(
     if design is None or design.independent:
         rows = rng.integers(form.rows_at_hand, size=most)
         place = np.arange(most + 1)
-        return (
-            form.block(rows),
-            Steps(Groups(place[:-1], place), np.full(most, 1.0 / form.n)),
-            form.n,
-        )
+        steps = Steps(Groups(place[:-1], place), np.full(most, 1.0 / form.n))
+        return form.block(rows), steps, form.n
     size = float(np.mean(design.row_counts)) * (2.0 if design.stratified else 1.0)
     cells = design.cells(rng)
     count = min(int(np.clip(PAIR_BUDGET / size**2, 32, most)), len(cells))
