@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.core.checks import check_rows, row_ids
+from genbounds.core.checks import Checked, check_rows, row_ids
 from genbounds.core.coincidences import judge_common_rows
-from genbounds.core.design import Design, row_design
+from genbounds.core.design import row_design
 from genbounds.core.estimate import Estimate, small_sample
 from genbounds.core.moments import Moments
 from genbounds.diagnostics import warn_of
@@ -125,7 +126,10 @@ class TrainingRows:
         authentic = self.authentic(seen.rows)
         design = seen.design or row_design(authentic.size)
         found = mean_by_design(authentic.astype(np.float64), design)
-        n = _effective(found, design)
+        # As many independent rows would show the share with this variance.
+        n, spread = float(design.units), found.value * (1.0 - found.value)
+        if not design.independent and found.variance > 0.0:
+            n = spread / found.variance
         share = (found.value * n + ADDED) / (n + 2.0 * ADDED)
         error = replace(
             found.sample,
@@ -149,8 +153,7 @@ class TrainingRows:
             ),
             warnings=(
                 *seen.warnings,
-                *self._twins(),
-                *self._copies(seen.ids, seen.rows),
+                *self._warnings(seen),
                 # The interval of independent rows is exact for any number of them.
                 *small_sample(
                     math.inf if design.independent else design.effective, units=design.free_units
@@ -165,28 +168,15 @@ class TrainingRows:
         )
         return replace(found.scaled(PERCENT), upper_limit=PERCENT)
 
-    def _copies(self, ids: NDArray[np.uint64], rows: NDArray[Any]) -> tuple[Diagnostic, ...]:
-        """Tell of exact copies, which may be the wrong file."""
-        both = self._framed(rows), self._rows
-        copies, severity = judge_common_rows(ids, self._ids, both)
-        if severity is None:
-            return ()
-        return (warn_of("copied-training-rows", copies=copies, rows=ids.size),)
-
-    def _twins(self) -> tuple[Diagnostic, ...]:
-        """Warn of training rows near which every generated row is authentic."""
-        twins = int(np.sum(self._squares == 0.0))
-        if not twins:
-            return ()
-        return (warn_of("equal-training-rows", twins=twins, rows=len(self._rows)),)
-
-
-def _effective(found: Estimate, design: Design) -> float:
-    """Return how many independent rows would show the share with this variance."""
-    if design.independent:
-        return float(design.n)
-    spread = found.value * (1.0 - found.value)
-    return spread / found.variance if found.variance > 0.0 else float(design.units)
+    def _warnings(self, seen: Checked) -> Iterator[Diagnostic]:
+        """Tell of training rows near which every row is authentic, and of exact copies of some."""
+        if twins := int(np.sum(self._squares == 0.0)):
+            yield warn_of("equal-training-rows", twins=twins, rows=len(self._rows))
+        # Many copies may be the wrong file.
+        both = self._framed(seen.rows), self._rows
+        copies, severity = judge_common_rows(seen.ids, self._ids, both)
+        if severity is not None:
+            yield warn_of("copied-training-rows", copies=copies, rows=seen.ids.size)
 
 
 AUTHPCT = MetricSpec(

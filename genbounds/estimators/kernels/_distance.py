@@ -28,7 +28,7 @@ from genbounds.core.checks import Checked, check_rows, drawing_warnings
 from genbounds.core.class_shares import classes_of, score_by_class
 from genbounds.core.design import row_design
 from genbounds.core.estimate import Estimate, heavy_tails
-from genbounds.core.moments import spread_rows
+from genbounds.core.moments import row_blocks, spread_rows
 from genbounds.core.scale import factor_of, scaled_back
 from genbounds.core.tiles import weighted_sums
 from genbounds.core.two_samples import shared_units
@@ -36,7 +36,6 @@ from genbounds.diagnostics import warn_of
 from genbounds.estimators._metric_spec import MetricSpec, Prepare, preparing
 from genbounds.estimators.kernels._estimate import Within, kernel_estimate
 from genbounds.estimators.kernels._pair_kernels import (
-    BLOCK_ROWS,
     PairKernel,
     Polynomial,
     PolynomialKernel,
@@ -368,7 +367,6 @@ class KernelReference:
 
     def _checked(self, name: str, rows: NDArray[Any]) -> float:
         """Check the rows; return the largest length of one."""
-        largest = _largest(rows)
         if self._directions:
             zero = np.flatnonzero(~np.asarray(rows, dtype=bool).any(axis=1))
             if zero.size:
@@ -377,6 +375,12 @@ class KernelReference:
                     "kernel.",
                     argument=name,
                 )
+        largest = 0.0
+        for _, block in row_blocks(rows):
+            entry = float(np.abs(block).max())
+            if entry > largest / sqrt(block.shape[1]):  # else no row of it can be longer
+                squares = ((block / entry) ** 2).sum(axis=1)
+                largest = max(largest, entry * sqrt(float(squares.max())))
         return largest
 
     def _prepared(self, kernel: PairKernel) -> Within:
@@ -448,18 +452,6 @@ def _work(x: Any) -> float:
     """Multiply-adds of the kernel of all pairs of these rows."""
     shape: tuple[int, ...] = getattr(x, "shape", ())
     return float(shape[0]) ** 2 * float(shape[1]) if len(shape) == 2 else 0.0
-
-
-def _largest(rows: NDArray[Any]) -> float:
-    """Return the largest length of a row."""
-    largest = 0.0
-    for start in range(0, len(rows), BLOCK_ROWS):
-        block: Float = np.array(rows[start : start + BLOCK_ROWS], dtype=np.float64)
-        entry = float(np.abs(block).max())
-        if entry > largest / sqrt(block.shape[1]):  # else no row of it can be longer
-            squares = ((block / entry) ** 2).sum(axis=1)
-            largest = max(largest, entry * sqrt(float(squares.max())))
-    return largest
 
 
 def lost_digits(kernel: PairKernel, samples: Sequence[NDArray[Any]]) -> tuple[Diagnostic, ...]:

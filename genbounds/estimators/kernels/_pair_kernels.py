@@ -518,15 +518,16 @@ def _check_bandwidths(bandwidth: Any) -> tuple[float, ...]:
 def _mean(rows: NDArray[Any], *, directions: bool) -> Float:
     """Mean of the rows, or of their directions, without overflow."""
     total = np.zeros(rows.shape[1])
-    for _, block in row_blocks(rows):
-        total += (unit_rows(block) if directions else block).mean(axis=0) * (len(block) / len(rows))
+    for block in _blocks(rows, directions=directions):
+        total += block.mean(axis=0) * (len(block) / len(rows))
     return total
 
 
 def _spread(rows: NDArray[Any], centre: Float, unit: float, *, directions: bool) -> float:
     """Mean squared distance from the centre, half of that of two rows, in units of `unit`."""
-    total = 0.0
-    for _, block in row_blocks(rows):
-        gap = ((unit_rows(block) if directions else block) - centre) / unit
-        total += float(np.einsum("ij,ij->", gap, gap))
-    return total / len(rows)
+    gaps = ((block - centre) / unit for block in _blocks(rows, directions=directions))
+    return sum(float(np.einsum("ij,ij->", gap, gap)) for gap in gaps) / len(rows)
+
+
+def _blocks(rows: NDArray[Any], *, directions: bool) -> Iterator[Float]:
+    return (unit_rows(block) if directions else block for _, block in row_blocks(rows))

@@ -297,8 +297,15 @@ class Scored:
         if constant:
             variance, limits = self._of_constant(at, null)
         elif null is None and at != DENSITY and not doubts:
-            limits = _share_interval(values, differences)
-        fake = self.seen[1]
+            # As many independent rows would vary as halves do. Limits about a share near 0 or 1 are
+            # far from symmetrical.
+            half = values[1:].mean()
+            rows = float(half * (1.0 - half) / np.mean(differences**2))
+            limits = share_interval(value, rows, degrees=float(differences.size))
+        fake, density = self.seen[1], float(self.values[0, DENSITY])
+        crowded = [warn_of("hubs", density=density)] * (
+            density > CENTRAL and name not in ("recall", "f_score")
+        )
         return Estimate(
             title=TITLES[name],
             method="neighbours",
@@ -318,7 +325,7 @@ class Scored:
             upper_limit=math.inf if at == DENSITY else 1.0,
             higher_is_better=True,
             statistic=f"{name} of {self.m} generated and {self.n} real rows with k = {self.k}",
-            warnings=(*self._warnings(), *doubts, *self._crowded(name)),
+            warnings=(*self._warnings(), *doubts, *crowded),
             assumptions=self._assumptions(),
             details=self._details(drift),
         )
@@ -356,12 +363,6 @@ class Scored:
         few = small_sample(min(map(units_of, self.seen)), units=min(free))
         return (*drawing_warnings(fake, real), *few)
 
-    def _crowded(self, name: str) -> tuple[Diagnostic, ...]:
-        density = float(self.values[0, DENSITY])
-        if density <= CENTRAL or name in ("recall", "f_score"):
-            return ()
-        return (warn_of("hubs", density=density),)
-
     def _assumptions(self) -> tuple[str, ...]:
         real, fake = (drawn(one.design) for one in self.seen)
         how = fake if fake == real else f"generated: {fake}; real: {real}"
@@ -388,16 +389,6 @@ class Scored:
 def units_of(seen: Checked) -> int:
     """Rows, or groups of rows, that were drawn independently."""
     return len(seen.rows) if seen.design is None else seen.design.units
-
-
-def _share_interval(values: Float, differences: Float) -> OwnInterval:
-    """Limits of a share by as many independent rows as would vary as halves do.
-
-    Limits about a share near 0 or 1 are far from symmetrical.
-    """
-    half = values[1:].mean()
-    rows = float(half * (1.0 - half) / np.mean(differences**2))
-    return share_interval(float(values[0]), rows, degrees=float(differences.size))
 
 
 def not_alone(name: str) -> str:
