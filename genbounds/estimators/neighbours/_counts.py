@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.core.design import Index
+from genbounds.core.design import Design, Index
 from genbounds.estimators.neighbours._pairs import Halves, Neighbours, Rows, close_pairs
 from genbounds.validation import Float
 
@@ -50,12 +50,13 @@ class Held:
 
 @dataclass(frozen=True)
 class Sided:
-    """One sample with its neighbours, its halves and the radii of its balls."""
+    """One sample with its neighbours, its halves, the radii of its balls, and how it was drawn."""
 
     rows: Rows
     near: Neighbours
     half: Halves
     radii: Float
+    design: Design
 
 
 def four_scores(real: Sided, fake: Sided, k: int) -> Float:
@@ -108,13 +109,13 @@ def held_by_others(sample: Sided) -> Float:
     return shares(held.rows, sample.half)
 
 
-def held_by_other_units(sample: Sided, unit: Index, k: int) -> Float:
+def held_by_other_units(sample: Sided, k: int) -> Float:
     """Precision of each group of rows against the rest of its sample, as `held_by_others`.
 
     Without the group of row i, the ball of j holds i if fewer than k rows of other groups are
     closer to j.
     """
-    index, squares = sample.near.index, sample.near.squares
+    index, squares, unit = sample.near.index, sample.near.squares, sample.design.unit
     n, kept = index.shape
     entry = np.arange(n * kept)
     row, groups = np.repeat(np.arange(n), kept), unit[index].ravel()

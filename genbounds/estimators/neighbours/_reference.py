@@ -52,9 +52,8 @@ class NeighbourReference:
         self.seed = check_count("seed", seed, minimum=0)
         self._origin = origin_of(real)
         self._seen = self._inspected("real", real)
-        self._design = self._seen.design or row_design(len(self._seen.rows))
         self._framed = framing(self._seen.rows)
-        self._real = self._sided(self._seen.rows, self._design)
+        self._real = self._sided(self._seen.rows, self._seen.design)
         self._nulls: dict[int, Float] = {}
 
     @property
@@ -79,9 +78,8 @@ class NeighbourReference:
         given = len(fake)
         seen = self._inspected(name, self._thinned(name, fake))
         check_same_dimension(name, seen.rows.shape[1], "real", self.d)
-        design = seen.design or row_design(len(seen.rows))
         with threads_for(float(given) * max(self.n, given) * self.d):
-            sided = self._sided(seen.rows, design)
+            sided = self._sided(seen.rows, seen.design)
             four = four_scores(self._real, sided, self.k)
         return Scored(
             values=with_f_score(four),
@@ -100,8 +98,8 @@ class NeighbourReference:
             Precision and recall, of all rows and of all halves.
         """
         if m not in self._nulls:
-            whole = self._held(self._real, self._design)
-            part = whole if m >= self.n else self._held(*self._part(m))
+            whole = self._held(self._real)
+            part = whole if m >= self.n else self._held(self._part(m))
             self._nulls[m] = np.stack([whole, part], axis=1)
         return self._nulls[m]
 
@@ -116,32 +114,31 @@ class NeighbourReference:
     @property
     def grouped(self) -> bool:
         """Whether real rows come in groups."""
-        return self._design.units < self._design.n
+        return self._real.design.units < self._real.design.n
 
     @property
     def largest_group(self) -> int:
         """Rows of the largest group of real rows."""
-        return int(self._design.row_counts.max())
+        return int(self._real.design.row_counts.max())
 
     def _inspected(self, name: str, x: Any) -> Checked:
         return inspected(name, x, self.minimum, f"k = {self.k}")
 
-    def _part(self, m: int) -> tuple[Sided, Design]:
+    def _part(self, m: int) -> Sided:
         """Return a random m of the real rows, in whole groups, halved among themselves."""
-        order = seeded(self.seed, "part").permutation(self._design.units)
-        filled = np.cumsum(self._design.row_counts[order]) <= m
-        chosen = np.zeros(self._design.units, dtype=bool)
-        chosen[order[filled]] = True
-        rows = np.flatnonzero(chosen[self._design.unit])
-        design = self._design.restricted(rows)
-        return self._sided(self._seen.rows[rows], design), design
+        design = self._real.design
+        order = seeded(self.seed, "part").permutation(design.units)
+        filled = np.cumsum(design.row_counts[order]) <= m
+        rows = np.flatnonzero(np.isin(design.unit, order[filled]))
+        return self._sided(self._seen.rows[rows], design.restricted(rows))
 
-    def _held(self, sided: Sided, design: Design) -> Float:
-        if int(design.row_counts.max()) == 1:
+    def _held(self, sided: Sided) -> Float:
+        if sided.design.units == sided.design.n:
             return held_by_others(sided)
-        return held_by_other_units(sided, design.unit, self.k)
+        return held_by_other_units(sided, self.k)
 
-    def _sided(self, rows: Rows, design: Design) -> Sided:
+    def _sided(self, rows: Rows, design: Design | None) -> Sided:
+        design = design or row_design(len(rows))
         half = random_halves(design, self.splits, self.seed)
         framed = self._framed(rows)
         largest = min(int(design.row_counts.max()), LARGEST_GROUP)
@@ -151,7 +148,7 @@ class NeighbourReference:
             near = Neighbours.of(framed, min(kept, len(rows) - 1))
             radii = near.radii(half, self.k)
             kept *= 2
-        return Sided(framed, near, half, radii)
+        return Sided(framed, near, half, radii, design)
 
     def _thinned(self, name: str, fake: Any) -> Any:
         """Take as many rows as the reference has, where there are more."""

@@ -77,9 +77,8 @@ class ScoreCheck:
         return self.derivative is not None
 
     def __str__(self) -> str:
-        if self.derivative is not None:
-            return "\n".join([f'smooth: derivative="{self.derivative}"', *map(str, self.warnings)])
-        return "\n".join(["not smooth:", *map(str, self.warnings)])
+        found = f'smooth: derivative="{self.derivative}"' if self.ok else "not smooth:"
+        return "\n".join([found, *map(str, self.warnings)])
 
 
 def check_score(function: Any, x: Any, y: Any = None) -> ScoreCheck:
@@ -146,7 +145,7 @@ def check_score(function: Any, x: Any, y: Any = None) -> ScoreCheck:
             first = slopes(weighted_function(function, rows), designs, derivative="hessian")
         except InputError as error:
             return _refused(f"the function {error.text}")
-        refusal = independent_of_a_sample(first, rows) or not_of_weights(function, rows, first)
+        refusal = not_of_weights(function, rows, first)
         if refusal is not None:
             return _refused(refusal)
         derivative = how_curved(function, rows, designs, first, rng)
@@ -184,21 +183,15 @@ def _some(name: str, x: Any, rng: np.random.Generator) -> Float:
     return out
 
 
-def independent_of_a_sample(found: Slopes, rows: Sequence[Float]) -> str | None:
-    """Why it is refused, if the value does not depend on one of the samples."""
+def not_of_weights(
+    function: Callable[..., Any], rows: Sequence[Float], found: Slopes
+) -> str | None:
+    """Why it is refused, if it is independent of a sample, or repeated rows change the value."""
     parts = np.split(found.gradient, [len(rows[0])])[: len(rows)]
     for name, part in zip(("w", "v"), parts, strict=False):
         if np.abs(part).max() == 0.0:
             return f"the value does not depend on the weights {name}"
-    return None
-
-
-def not_of_weights(
-    function: Callable[..., Any], rows: Sequence[Float], found: Slopes
-) -> str | None:
-    """Why it is refused, if repeated rows at half the weight change the value."""
-    g = np.split(found.gradient, [len(rows[0])])[: len(rows)]
-    stderr = float(np.sqrt(sum(part.var() / part.size for part in g)))
+    stderr = float(np.sqrt(sum(part.var() / part.size for part in parts)))
     once, twice, repeatable = once_and_twice(function, rows, stderr)
     if abs(once - found.value) > SAME_VALUE * max(abs(found.value), stderr):
         return "the same rows give another value each time: fix all random numbers beforehand"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 Weighted = Callable[..., Any]
 """From the weights of every sample, tensors that sum to one each, to a scalar tensor."""
+
+Slope = Callable[..., Any]
+"""From the weights u of all rows to u as a tensor, F(u) and ∇F(u)."""
 
 STEP = 0.5
 """Of a secant: half-way to a sample in which half of the units are left out."""
@@ -39,54 +43,48 @@ def weighted_function(function: Callable[..., Any], rows: list[Float]) -> Weight
     return weighted
 
 
-class _Score:
-    """F(u) with its gradient; every sample's weights are divided by their sum."""
+def _slope(
+    weighted: Weighted, sizes: Sequence[int], u: Float, *, twice: bool = False
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return u as a tensor, F(u) and ∇F(u); `twice`: which can be differentiated again.
 
-    def __init__(self, weighted: Weighted, sizes: Sequence[int]) -> None:
-        self.weighted, self.sizes = weighted, list(sizes)
+    The weights of every sample are divided by their sum.
+    """
+    import torch
 
-    def __call__(self, u: Tensor) -> Tensor:
-        import torch
-
-        value = self.weighted(*(part / part.sum() for part in u.split(self.sizes)))
-        if not isinstance(value, torch.Tensor) or value.numel() != 1:
-            raise InputError("must return one number, as a torch tensor.", argument="function")
-        if value.dtype != torch.float64:
-            raise InputError(
-                f"returns {value.dtype}; rows and weights are float64: keep them so.",
-                argument="function",
-            )
-        if not value.isfinite():
-            raise InputError(f"returns {value.item()} for these rows.", argument="function")
-        return value.reshape(())
-
-    def slope(self, u: Float, *, twice: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-        """Return u as a tensor, F(u) and ∇F(u); `twice`: which can be differentiated again."""
-        import torch
-
-        at = torch.tensor(u, dtype=torch.float64, requires_grad=True)
-        value = self(at)
-        if not value.requires_grad:
-            raise InputError(
-                "returns a number without a gradient: compute it from the weights, in torch, "
-                "without .item(), .detach() or NumPy.",
-                argument="function",
-            )
-        (g,) = torch.autograd.grad(value, at, create_graph=twice)
-        if not g.isfinite().all():
-            raise InputError(
-                "has a gradient in the weights that is not finite at these rows (a root of 0, a "
-                "logarithm of 0?).",
-                argument="function",
-            )
-        return at, value, g
+    at = torch.tensor(u, dtype=torch.float64, requires_grad=True)
+    value = weighted(*(part / part.sum() for part in at.split(list(sizes))))
+    if not isinstance(value, torch.Tensor) or value.numel() != 1:
+        raise InputError("must return one number, as a torch tensor.", argument="function")
+    if value.dtype != torch.float64:
+        raise InputError(
+            f"returns {value.dtype}; rows and weights are float64: keep them so.",
+            argument="function",
+        )
+    if not value.isfinite():
+        raise InputError(f"returns {value.item()} for these rows.", argument="function")
+    if not value.requires_grad:
+        raise InputError(
+            "returns a number without a gradient: compute it from the weights, in torch, "
+            "without .item(), .detach() or NumPy.",
+            argument="function",
+        )
+    value = value.reshape(())
+    (g,) = torch.autograd.grad(value, at, create_graph=twice)
+    if not g.isfinite().all():
+        raise InputError(
+            "has a gradient in the weights that is not finite at these rows (a root of 0, a "
+            "logarithm of 0?).",
+            argument="function",
+        )
+    return at, value, g
 
 
 class HessianSlopes:
     """Exact derivatives, by differentiating the gradient."""
 
-    def __init__(self, score: _Score, u: Float) -> None:
-        self._at, value, self._g = score.slope(u, twice=True)
+    def __init__(self, slope: Slope, u: Float) -> None:
+        self._at, value, self._g = slope(u, twice=True)
         self.value = float(value.detach())
 
     @property
@@ -124,9 +122,9 @@ class SecantSlopes:
     to the next is what differs between gradients, and the mean of these is the gradient.
     """
 
-    def __init__(self, score: _Score, u: Float, *, step: float = STEP) -> None:
-        self._score, self._u, self._step = score, u, step
-        self.value = float(score.slope(u)[1].detach())
+    def __init__(self, slope: Slope, u: Float, *, step: float = STEP) -> None:
+        self._slope, self._u, self._step = slope, u, step
+        self.value = float(slope(u)[1].detach())
         self._sum, self._count = np.zeros_like(u), 0
 
     @property
@@ -143,7 +141,7 @@ class SecantSlopes:
         # Weights stay positive; a direction may have any length.
         t = min(self._step, 0.9 / largest)
         ahead, behind = (
-            self._score.slope(self._u + sign * t * direction)[2].numpy() for sign in (1.0, -1.0)
+            self._slope(self._u + sign * t * direction)[2].numpy() for sign in (1.0, -1.0)
         )
         self._sum += ahead + behind
         self._count += 2
@@ -158,11 +156,11 @@ def slopes(
     weighted: Weighted, designs: Sequence[Design], *, derivative: str, step: float = STEP
 ) -> Slopes:
     """Return the derivatives of a score at the weights of its samples."""
-    score = _Score(weighted, [design.n for design in designs])
+    slope = partial(_slope, weighted, [design.n for design in designs])
     u = np.concatenate([design.weights for design in designs])
     if derivative == "secant":
-        return SecantSlopes(score, u, step=step)
-    return HessianSlopes(score, u)
+        return SecantSlopes(slope, u, step=step)
+    return HessianSlopes(slope, u)
 
 
 class Steps:

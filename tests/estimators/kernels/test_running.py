@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+import genbounds as gb
 from genbounds.estimators import KernelReference, PolynomialKernel, RunningKid, metric_spec
 
 KERNEL_METRICS = {
@@ -38,6 +39,18 @@ def test_kernel_scores_follow_the_sample(case, dtype):
         if end >= metric.minimum:
             assert running.loss() == pytest.approx(metric.plugin_loss(rows[:end]), rel=1e-12)
     assert running.nbytes >= rows.nbytes
+
+
+def test_rows_of_a_weighted_reference_count_by_their_weights():
+    rng = np.random.default_rng(5)
+    reference, weights = rng.normal(size=(100, 3)), rng.integers(1, 4, size=100)
+    rows = rng.normal(size=(60, 3))
+    losses = []
+    for real in (gb.Sample(reference, weights=weights), np.repeat(reference, weights, axis=0)):
+        running = RunningKid(KernelReference(real))
+        running.add(rows)
+        losses.append(running.loss())
+    assert losses[0] == pytest.approx(losses[1], rel=1e-12)
 
 
 def test_a_step_of_a_kernel_score_meets_its_batch_only(monkeypatch):
