@@ -19,15 +19,21 @@ from genbounds.validation import InputError, as_numpy, check_finite
 
 
 def encoded_batches(
-    source: Source, encoder: Encoder, *, start: int, batch: int, workers: int
+    source: Source,
+    encoder: Encoder,
+    *,
+    start: int = 0,
+    stop: int | None = None,
+    batch: int,
+    workers: int,
 ) -> Iterator[NDArray[Any]]:
     """Yield the features (rows, d) of one batch of items after the other.
 
     Parameters
     ----------
     source, encoder
-    start : int
-        Number of the first item.
+    start, stop : int
+        Numbers of the first item, and of the first that is left out.
     batch : int
         Items in a batch; the last may have fewer.
     workers : int
@@ -41,7 +47,7 @@ def encoded_batches(
     """
     first, before = start, None
     # Two batches ahead: one waits while the encoder is busy with the other.
-    with closing(_prepared(source, encoder, start, workers, ahead=2 * batch)) as prepared:
+    with closing(_prepared(source, encoder, start, stop, workers, ahead=2 * batch)) as prepared:
         while items := list(islice(prepared, batch)):
             features = _encode(encoder, items)
             form = features.shape[1], features.dtype
@@ -72,7 +78,7 @@ def _encode(encoder: Encoder, items: list[Any]) -> NDArray[Any]:
 
 
 def _prepared(
-    source: Source, encoder: Encoder, start: int, workers: int, *, ahead: int
+    source: Source, encoder: Encoder, start: int, stop: int | None, workers: int, *, ahead: int
 ) -> Generator[Any, None, None]:
     """Yield prepared items in order; other threads prepare up to `ahead` of them beforehand."""
 
@@ -82,7 +88,7 @@ def _prepared(
         except InputError as error:
             raise InputError(f"{item.label}: {error}") from error
 
-    items = source.items(start)
+    items = islice(source.items(start), None if stop is None else stop - start)
     if workers == 1 or source.kind in ("rows", "texts"):  # too little work for threads
         yield from map(prepare, items)
         return

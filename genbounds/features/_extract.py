@@ -21,7 +21,7 @@ from genbounds._text import quoted
 from genbounds.features._batches import encoded_batches
 from genbounds.features._encoder import Encoder, Kind
 from genbounds.features._parts import RunningMoments, StoredBlocks, remove_own
-from genbounds.features.sources import Given, Share, Source, item_names
+from genbounds.features.sources import Given, Source, item_names
 from genbounds.files import (
     ITEMS_KEY,
     Part,
@@ -164,10 +164,7 @@ def extract(
             "or .npz.",
             argument="part",
         )
-    share = None if part is None else _share(source, part, batch)
-    if share is not None:
-        source = Share(source, share)
-    job = _Job(
+    return _Job(
         source=source,
         encoder=encoder,
         out=None if out is None else Path(out),
@@ -177,9 +174,8 @@ def extract(
         workers=min(os.cpu_count() or 1, 8) if workers is None else check_count("workers", workers),
         replace=replace,
         progress=progress or (lambda done, total, remark: None),
-        part=share,
-    )
-    return job.run()
+        part=None if part is None else _share(source, part, batch),
+    ).run()
 
 
 def _share(source: Source, part: object, batch: int) -> Part:
@@ -216,7 +212,7 @@ def encode(encoder: Encoder, items: Iterable[Any], *, batch: int = 64) -> NDArra
     source = Given(items, kind=kind, label="the model's output")
     if not source.count:
         raise InputError("there is nothing to encode.")
-    batches = encoded_batches(source, encoder, start=0, batch=batch, workers=1)
+    batches = encoded_batches(source, encoder, batch=batch, workers=1)
     return np.concatenate(list(batches))
 
 
@@ -243,11 +239,16 @@ class _Job:
     replaced: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.targets = [target for target in (self.out, self.moments) if target is not None]
         self.origin = {**self.source.origin(), **self.encoder.description}
         facts = self.source.survey()
         self.pictures = {PICTURES: json.dumps(facts)} if facts else {}
         # Which part of the items this is, if it is not all of them.
         self.stamp = {} if self.part is None else {PART_KEY: str(self.part)}
+        self.first, self.stop = (
+            (0, None) if self.part is None else (self.part.start, self.part.stop)
+        )
+        self.count = self.source.count if self.stop is None else self.stop - self.first
         self.fingerprint = self.source.fingerprint()
         plan = [
             _VERSION, self.fingerprint, sorted(self.origin.items()), self.batch, self.block,
@@ -257,29 +258,25 @@ class _Job:
 
     def run(self) -> Extraction:
         """Do what an earlier run of the same job has not done."""
-        targets = [target for target in (self.out, self.moments) if target is not None]
         if (finished := self._finished()) is not None:
-            if not any(_parts_of(target).exists() for target in targets):
+            if not any(_parts_of(target).exists() for target in self.targets):
                 return finished
         with ExitStack() as locks:
-            for target in targets:
+            for target in self.targets:
                 locks.enter_context(locked(_parts_of(target), use=display(target)))
             # Another run may have finished before this one got the lock.
             if (finished := self._finished()) is None:
                 if not self.replace:
-                    self._check_replaced(targets)
+                    self._check_replaced()
                 return self._go_on()
-            for target in targets:  # that run may have been killed while it tidied up
+            for target in self.targets:  # that run may have been killed while it tidied up
                 remove_own(_parts_of(target), self.run_id)
             return finished
 
-    def _check_replaced(self, targets: Iterable[Path]) -> None:
+    def _check_replaced(self) -> None:
         """Refuse files of another run; note those that do not say what they are."""
-        for path in filter(Path.is_file, targets):
-            try:
-                run = read_metadata(path).get("run")
-            except InputError:  # damaged, or of another program
-                run = None
+        for path in filter(Path.is_file, self.targets):
+            run = _metadata_of(path).get("run")
             if run is None:
                 self.replaced.append(f"{display(path)}: what was there before is replaced.")
             elif run != self.run_id:
@@ -290,14 +287,14 @@ class _Job:
 
     def _go_on(self) -> Extraction:
         """Encode what is not encoded yet, then write the results."""
-        parts = _parts_of(self.out or self.moments or Path())
+        parts = _parts_of(self.targets[0])
         kept = (
             StoredBlocks(parts, self.run_id, self.block)
             if self.out
             else RunningMoments(parts, self.run_id)
         )
         resumed = kept.rows
-        self.progress(resumed, self.source.count, "")
+        self.progress(resumed, self.count, "")
         for rows in self._blocks(resumed):
             kept.add(rows)
         least = 2 if self.moments else 1
@@ -311,17 +308,22 @@ class _Job:
             )
         stored = self.origin | self.pictures | self.stamp | {"run": self.run_id}
         if self.out is not None and isinstance(kept, StoredBlocks):
-            labels = self.source.labels()
-            if names := self.source.names():
-                labels[ITEMS_KEY] = item_names(names)
-            kept.assemble(self.out, stored | _whereabouts(self.source, self.out), labels)
+            kept.assemble(self.out, stored | _whereabouts(self.source, self.out), self._labels())
         if self.moments is not None:
             kept.moments().save(self.moments, metadata=stored)
         result = self._result(kept.rows, kept.d, resumed)
         clear(parts)
         return result
 
+    def _labels(self) -> dict[str, NDArray[Any]]:
+        """Return the labels and the names of the items, once all have been read."""
+        labels = self.source.labels()
+        if names := self.source.names():
+            labels[ITEMS_KEY] = item_names(names)
+        return {name: values[self.first : self.stop] for name, values in labels.items()}
+
     def _result(self, n: int, d: int, resumed: int) -> Extraction:
+        warnings = origin_warnings({"the input": self.origin | self.pictures})
         return Extraction(
             out=self.out,
             moments=self.moments,
@@ -329,26 +331,14 @@ class _Job:
             d=d,
             resumed=resumed,
             origin=self.origin,
-            notes=(
-                *self.replaced,
-                *(
-                    warning.message
-                    for warning in origin_warnings({"the input": self.origin | self.pictures})
-                ),
-            ),
+            notes=(*self.replaced, *(warning.message for warning in warnings)),
         )
 
     def _finished(self) -> Extraction | None:
         """Return the result of an earlier run of the same job, if all of its files are there."""
         n = d = 0
-        for path in filter(None, (self.out, self.moments)):
-            try:
-                if not path.is_file():
-                    return None
-                stored = read_metadata(path)
-            except InputError:  # damaged, or of another program
-                return None
-            if (self.origin | {"run": self.run_id}).items() - stored.items():
+        for path in self.targets:
+            if (self.origin | {"run": self.run_id}).items() - _metadata_of(path).items():
                 return None
             try:
                 content = read(path)
@@ -362,21 +352,34 @@ class _Job:
                 return None
         return self._result(n, d, resumed=n)
 
-    def _blocks(self, start: int) -> Iterator[NDArray[Any]]:
-        """Yield blocks of features from row `start` on; the last may be shorter."""
+    def _blocks(self, done: int) -> Iterator[NDArray[Any]]:
+        """Yield blocks of features after the first `done` rows; the last may be shorter."""
         held: list[NDArray[Any]] = []
-        rows = start
+        rows = done
         for features in encoded_batches(
-            self.source, self.encoder, start=start, batch=self.batch, workers=self.workers
+            self.source,
+            self.encoder,
+            start=self.first + done,
+            stop=self.stop,
+            batch=self.batch,
+            workers=self.workers,
         ):
             held.append(features)
             rows += len(features)
-            self.progress(rows, self.source.count, "")
-            if (rows - start) % self.block == 0:
+            self.progress(rows, self.count, "")
+            if (rows - done) % self.block == 0:
                 yield np.concatenate(held)
                 held.clear()
         if held:
             yield np.concatenate(held)
+
+
+def _metadata_of(path: Path) -> dict[str, str]:
+    """Return what a file says of itself; nothing if it is gone, damaged or another program's."""
+    try:
+        return read_metadata(path)
+    except InputError:
+        return {}
 
 
 def _whereabouts(source: Source, out: Path) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -43,9 +43,9 @@ class StoredBlocks:
 
     def __init__(self, folder: Path, run: str, block: int) -> None:
         self._folder, self._run = folder, run
-        self._count = 0
+        self._count = self.d = 0
         for path in sorted(folder.glob("*.safetensors")):
-            rows = self._checked(path)
+            rows = _kept(path, run, "blocks", read_features)
             if rows is None or path != self._path(self._count):
                 _log.warning("%s: is damaged: computed again.", display(path))
                 break
@@ -53,20 +53,8 @@ class StoredBlocks:
             if len(rows) != block:
                 break
             self._count += 1
+            self.d = rows.shape[1]
         self.rows = self._count * block
-
-    def _checked(self, path: Path) -> NDArray[Any] | None:
-        """Return the rows of a block; None if it is damaged."""
-        try:
-            stamp, rows = read_metadata(path), read_features(path)
-        except InputError:
-            return None
-        if stamp.get("run") != self._run:
-            raise InputError(
-                f"{display(self._folder)}: holds blocks of another run (another input, encoder or "
-                "batch): repeat that run, delete the folder, or write elsewhere."
-            )
-        return rows
 
     def _path(self, number: int) -> Path:
         return self._folder / f"{number:08d}.safetensors"
@@ -74,11 +62,6 @@ class StoredBlocks:
     def _blocks(self) -> Iterator[NDArray[Any]]:
         for number in range(self._count):
             yield read_features(self._path(number))
-
-    @property
-    def d(self) -> int:
-        """Features of a row."""
-        return int(read_features(self._path(0)).shape[1])
 
     def add(self, rows: NDArray[Any]) -> None:
         """Keep one more block."""
@@ -89,18 +72,15 @@ class StoredBlocks:
             write(rows)
         self._count += 1
         self.rows += len(rows)
+        self.d = rows.shape[1]
 
     def assemble(
         self, out: Path, metadata: Mapping[str, str], labels: Mapping[str, NDArray[Any]]
     ) -> None:
         """Write all blocks as one file of features."""
-        first = read_features(self._path(0))
+        dtype, shape = read_features(self._path(0)).dtype, (self.rows, self.d)
         with open_features_writer(
-            out,
-            shape=(self.rows, first.shape[1]),
-            dtype=first.dtype,
-            metadata=metadata,
-            labels=labels,
+            out, shape=shape, dtype=dtype, metadata=metadata, labels=labels
         ) as write:
             for rows in self._blocks():
                 write(rows)
@@ -126,18 +106,10 @@ class RunningMoments:
     def __init__(self, folder: Path, run: str) -> None:
         self._path, self._run = folder / "moments.npz", run
         self._total: Moments | None = None
-        if not self._path.is_file():
-            return
-        try:
-            stamp, self._total = read_metadata(self._path), Moments.load(self._path)
-        except InputError:
-            _log.warning("%s: is damaged: computed again.", display(self._path))
-            return
-        if stamp.get("run") != run:
-            raise InputError(
-                f"{display(folder)}: holds statistics of another run (another input, encoder or "
-                "batch): repeat that run, delete the folder, or write elsewhere."
-            )
+        if self._path.is_file():
+            self._total = _kept(self._path, run, "statistics", Moments.load)
+            if self._total is None:
+                _log.warning("%s: is damaged: computed again.", display(self._path))
 
     @property
     def rows(self) -> int:
@@ -159,6 +131,20 @@ class RunningMoments:
         """Return the statistics of all rows."""
         assert self._total is not None
         return self._total
+
+
+def _kept(path: Path, run: str, what: str, read: Callable[[Path], Any]) -> Any:
+    """Return what a file of this run holds; None if it is damaged."""
+    try:
+        stamp, content = read_metadata(path), read(path)
+    except InputError:
+        return None
+    if stamp.get("run") != run:
+        raise InputError(
+            f"{display(path.parent)}: holds {what} of another run (another input, encoder or "
+            "batch): repeat that run, delete the folder, or write elsewhere."
+        )
+    return content
 
 
 def _merged(total: Moments | None, rows: NDArray[Any]) -> Moments:

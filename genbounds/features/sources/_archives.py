@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from genbounds.features._encoder import Kind
-from genbounds.features.sources._images import IMAGES, decode_image, is_image
+from genbounds.features.sources._images import IMAGES, is_image
 from genbounds.features.sources._source import Item, Source, ending_of, readable
 from genbounds.files import check_bomb, display, open_zip
 from genbounds.validation import InputError
@@ -29,9 +29,6 @@ class _Archive(Source):
 
     def __init__(self, path: Path) -> None:
         self._path = path
-
-    def decode(self, content: Any) -> Any:
-        return decode_image(content)
 
     def _label(self, name: str) -> str:
         return f"{display(self._path)} ({display(name, limit=80)})"
@@ -53,8 +50,11 @@ class Zip(_Archive):
         with open_zip(path) as archive:
             members = sorted(archive.filelist, key=lambda member: member.filename)
             for member in members:
+                # Compare both names of what is no image: one flipped bit, and it was one. Those of
+                # an image are compared when it is read.
                 if not is_image(member.filename):
-                    _check_name(archive, member)
+                    with suppress(RuntimeError):  # it has a password, or is packed in no known way
+                        archive.open(member).close()
         self._members = [member for member in members if is_image(member.filename)]
         self._names = [member.filename for member in self._members]
         if not self._names:
@@ -62,14 +62,14 @@ class Zip(_Archive):
         self.count = len(self._names)
 
     def items(self, start: int = 0) -> Iterator[Item]:
-        with readable(display(self._path)), open_zip(self._path) as archive:
+        with readable(self._path), open_zip(self._path) as archive:
             for member in self._members[start:]:
                 yield self._item(archive, member)
 
     def pick(self, numbers: Iterable[int]) -> Iterator[tuple[int, Item]]:
         """Yield the items of these `numbers` from the archive, opened once."""
         wanted = sorted(number for number in set(numbers) if number < len(self._members))
-        with suppress(InputError), readable(display(self._path)), open_zip(self._path) as archive:
+        with suppress(InputError), readable(self._path), open_zip(self._path) as archive:
             for number in wanted:
                 with suppress(InputError):
                     yield number, self._item(archive, self._members[number])
@@ -84,15 +84,6 @@ class Zip(_Archive):
                 f"{label}: cannot be read ({display(error, limit=80)}): "
                 "write the archive again, without a password."
             ) from error
-
-
-def _check_name(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
-    """Compare both names of what is no image: one flipped bit, and it was one.
-
-    Those of an image are compared when it is read.
-    """
-    with suppress(RuntimeError):  # it has a password, or is packed in an unknown way
-        archive.open(member).close()
 
 
 class Tar(_Archive):
@@ -136,30 +127,24 @@ class Tar(_Archive):
         self._names = names
 
     def items(self, start: int = 0) -> Iterator[Item]:
-        found = False
-        with readable(display(self._path)):
+        with readable(self._path):
             for archive, member in islice(self._members(), start, None):
-                item = self._item(archive, member)
-                if item is not None:
-                    found = True
-                    yield item
-        if not found and start == 0:
+                yield self._item(archive, member)
+        if not self._names:
             raise self._empty()
 
     def pick(self, numbers: Iterable[int]) -> Iterator[tuple[int, Item]]:
         """Yield the items of these `numbers` in one pass: each by itself would read all before."""
         wanted = set(numbers)
-        with suppress(InputError), readable(display(self._path)):
+        with suppress(InputError), readable(self._path):
             for number, (archive, member) in enumerate(self._members()):
-                item = self._item(archive, member) if number in wanted else None
-                if item is not None:
-                    yield number, item
+                if number in wanted:
+                    yield number, self._item(archive, member)
 
-    def _item(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> Item | None:
+    def _item(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> Item:
         self._check_size(member.name, member.size, self._path.stat().st_size)
         file = archive.extractfile(member)
-        if file is None:
-            return None
+        assert file is not None  # it is a regular file
         content = b"".join(iter(partial(file.read, _LARGEST_READ), b""))
         return Item(self._label(member.name), content)
 

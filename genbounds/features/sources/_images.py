@@ -27,6 +27,12 @@ _ORIENTATION = 0x0112
 _BOMB_PIXELS = 1 << 26
 
 
+def is_image(name: str) -> bool:
+    path = Path(name)
+    hidden = any(part.startswith((".", "__MACOSX")) for part in path.parts)
+    return path.suffix.lower() in IMAGES and not hidden
+
+
 def decode_image(content: Path | bytes) -> Any:
     """Open an image and read its pixels."""
     with _opened(content) as image:
@@ -55,51 +61,43 @@ def _facts(form: str, mode: str, area: int) -> dict[str, str]:
 @contextmanager
 def _opened(content: Path | bytes) -> Iterator[Any]:
     """Open an image, whose pixels are read by whoever asks for them."""
-    if isinstance(content, bytes):
-        with _header(io.BytesIO(content), len(content)) as image:
-            yield image
-        return
-    try:
-        file = open_at_once(content)
-    except OSError as error:
-        raise InputError(f"cannot be read ({display(error.strerror)})") from error
-    with file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise InputError("is not a regular file: take it out of the folder")
-        with _header(file, status.st_size) as image:
-            yield image
-
-
-@contextmanager
-def _header(file: IO[bytes], stored: int) -> Iterator[Any]:
     from PIL import Image, UnidentifiedImageError
 
+    with io.BytesIO(content) if isinstance(content, bytes) else _regular(content) as file:
+        stored = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        try:
+            # Between once and twice Pillow's limit it warns; that may still be a photograph. It
+            # does when it opens a file, not when it decodes it, which several threads do at once.
+            with silenced(Image.DecompressionBombWarning):
+                opened = Image.open(file, formats=_FORMATS)
+            with opened as image:
+                pixels = math.prod(image.size) * len(image.getbands())
+                if pixels > _BOMB_PIXELS and pixels > _BOMB_RATIO * stored:
+                    width, height = image.size
+                    raise InputError(
+                        f"is an image of {width} × {height} in {stored:,} bytes, which no "
+                        "photograph is: if it is genuine, save it at the encoder's size"
+                    )
+                yield image
+        except InputError:
+            raise
+        except UnidentifiedImageError as error:  # its text holds an address, or the path again
+            known = ", ".join(_FORMATS)
+            raise InputError(f"is not an image of a known format ({known})") from error
+        except Image.DecompressionBombError as error:
+            raise InputError(f"is too large an image ({display(error, limit=80)})") from error
+        except Exception as error:  # every plug-in has its own
+            raise InputError(f"is a damaged image ({display(error, limit=80)})") from error
+
+
+def _regular(path: Path) -> IO[bytes]:
+    """Open a file; refuse a pipe."""
     try:
-        # Between once and twice Pillow's limit it warns; that may still be a photograph. It
-        # does when it opens a file, not when it decodes it, which several threads do at once.
-        with silenced(Image.DecompressionBombWarning):
-            opened = Image.open(file, formats=_FORMATS)
-        with opened as image:
-            pixels = math.prod(image.size) * len(image.getbands())
-            if pixels > _BOMB_PIXELS and pixels > _BOMB_RATIO * stored:
-                width, height = image.size
-                raise InputError(
-                    f"is an image of {width} × {height} in {stored:,} bytes, which no "
-                    "photograph is: if it is genuine, save it at the encoder's size"
-                )
-            yield image
-    except InputError:
-        raise
-    except UnidentifiedImageError as error:  # its text holds an address, or the path once more
-        raise InputError(f"is not an image of a known format ({', '.join(_FORMATS)})") from error
-    except Image.DecompressionBombError as error:
-        raise InputError(f"is too large an image ({display(error, limit=80)})") from error
-    except Exception as error:  # every plug-in has its own
-        raise InputError(f"is a damaged image ({display(error, limit=80)})") from error
-
-
-def is_image(name: str) -> bool:
-    path = Path(name)
-    hidden = any(part.startswith((".", "__MACOSX")) for part in path.parts)
-    return path.suffix.lower() in IMAGES and not hidden
+        file = open_at_once(path)
+    except OSError as error:
+        raise InputError(f"cannot be read ({display(error.strerror)})") from error
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise InputError("is not a regular file: take it out of the folder")
+    return file

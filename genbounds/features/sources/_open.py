@@ -6,6 +6,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,8 @@ from numpy.typing import NDArray
 
 from genbounds.features._encoder import Kind
 from genbounds.features.sources._archives import ARCHIVES, Tar, Zip
-from genbounds.features.sources._arrays import Rows, Stacked
-from genbounds.features.sources._folders import Files, Folder
+from genbounds.features.sources._items import TEXTS, Files, Rows, Stacked, Texts
 from genbounds.features.sources._source import Item, Source, ending_of, readable
-from genbounds.features.sources._texts import TEXTS, Texts
 from genbounds.files import FORMATS, display, image_count
 from genbounds.origins import check_same_encoder
 from genbounds.validation import InputError
@@ -94,11 +93,11 @@ def open_source(
 def _open(path: Path, items: Kind | None, field: str) -> Source:
     shown = display(path)
     ending = ending_of(path)
-    with readable(shown):
+    with readable(path):
         if not path.exists():
             raise InputError(f"{shown}: no such file or folder: check the path.")
         if path.is_dir():
-            return Files(path) if items == "files" else Folder(path)
+            return Files(path, "files" if items == "files" else "images")
         if not path.is_file():  # a pipe, for whose writer this would wait
             raise InputError(f"{shown}: is not a regular file: save it to disk first.")
         if items == "files":
@@ -155,17 +154,12 @@ class Chain(Source):
         return [name for names in found for name in names] if all(found) else ()
 
     def items(self, start: int = 0) -> Iterator[Item]:
+        if self.count is None:  # of what is not counted, all is read
+            every = chain.from_iterable(part.items() for part in self._parts)
+            yield from islice(every, start, None)
+            return
         for part in self._parts:
-            if part.count is not None and part.count <= start:
-                start -= part.count
-                continue
-            for item in part.items(0 if part.count is None else start):
-                if part.count is None and start:
-                    start -= 1
-                    continue
-                yield Item(item.label, (part, item.content))  # who can decode it
-            start = 0 if part.count is not None else start
-
-    def decode(self, content: Any) -> Any:
-        part, own = content
-        return part.decode(own)
+            count = part.count or 0
+            if start < count:
+                yield from part.items(start)
+            start = max(start - count, 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from genbounds._pictures import FACTS
 from genbounds.features._encoder import Kind
-from genbounds.features.sources._images import facts_of
+from genbounds.features.sources._images import decode_image, facts_of
 from genbounds.files import display
 from genbounds.validation import InputError
 
@@ -48,11 +47,17 @@ class Source(ABC):
 
     def fingerprint(self) -> str:
         """Return a text that changes when the content does (names, sizes, times)."""
-        return stamp(self._path)
+        status = self._path.stat()
+        return f"{self._path.name} {status.st_size} {status.st_mtime_ns}"
 
     @abstractmethod
     def items(self, start: int = 0) -> Iterator[Item]:
         """Yield the items from number `start` on."""
+
+    def decode(self, content: Any) -> Any:
+        """Turn an item's content into what encoders take; called from several threads."""
+        picture = self.kind == "images" and isinstance(content, (Path, bytes))
+        return decode_image(content) if picture else content
 
     def origin(self) -> Mapping[str, str]:
         """Return what the input says of the encoder that made it, if it holds features."""
@@ -61,9 +66,13 @@ class Source(ABC):
     def labels(self) -> dict[str, NDArray[Any]]:
         """Return labels (n,) of the items, by name; complete once all items have been read.
 
-        By default the sub-folders that they lie in.
+        By default the sub-folders that they lie in, if there are at least two.
         """
-        return folder_labels([folder_of(name) for name in self._names])
+        folders = [name.rpartition("/")[0] or "." for name in self._names]
+        if len(set(folders)) < 2:
+            return {}
+        shown = {folder: display(folder, limit=None) for folder in set(folders)}
+        return {"labels": np.array([shown[folder] for folder in folders])}
 
     def names(self) -> Sequence[str]:
         """Return what the items are called within the input; complete once all have been read.
@@ -101,28 +110,10 @@ class Source(ABC):
                         found[fact][value] += 1
         return found
 
-    def decode(self, content: Any) -> Any:
-        """Turn an item's content into what encoders take; called from several threads."""
-        return content
-
 
 def item_names(names: Sequence[str]) -> NDArray[np.str_]:
     """Return `names` as file formats take them: text, escaped where it is not printable."""
     return np.array([display(name, limit=None) for name in names], dtype=np.str_)
-
-
-def folder_labels(folders: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Return the sub-folders of items as labels, if there are at least two."""
-    if len(set(folders)) < 2:
-        return {}
-    # Escaped where they are not UTF-8 or not printable: file formats take only text.
-    shown = {folder: display(folder or ".", limit=None) for folder in set(folders)}
-    return {"labels": np.array([shown[folder] for folder in folders])}
-
-
-def folder_of(name: str) -> str:
-    """Return the folder in a path with slashes; one text for all of its items."""
-    return sys.intern(name.rpartition("/")[0])
 
 
 def ending_of(path: Path) -> str:
@@ -131,7 +122,7 @@ def ending_of(path: Path) -> str:
 
 
 @contextmanager
-def readable(shown: str) -> Iterator[None]:
+def readable(path: Path) -> Iterator[None]:
     """Turn what reading raises into one InputError."""
     try:
         yield
@@ -140,11 +131,6 @@ def readable(shown: str) -> Iterator[None]:
     except Exception as error:  # of the disk, of a zip, of a tar: no list of them is complete
         reason = error.strerror if isinstance(error, OSError) else None
         raise InputError(
-            f"{shown}: cannot be read ({display(reason or error)}): "
+            f"{display(path)}: cannot be read ({display(reason or error)}): "
             "check its permissions, or write it again."
         ) from error
-
-
-def stamp(path: Path) -> str:
-    status = path.stat()
-    return f"{path.name} {status.st_size} {status.st_mtime_ns}"
