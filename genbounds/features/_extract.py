@@ -243,12 +243,13 @@ class _Job:
         self.origin = {**self.source.origin(), **self.encoder.description}
         facts = self.source.survey()
         self.pictures = {PICTURES: json.dumps(facts)} if facts else {}
-        # Which part of the items this is, if it is not all of them.
-        self.stamp = {} if self.part is None else {PART_KEY: str(self.part)}
-        self.first, self.stop = (
-            (0, None) if self.part is None else (self.part.start, self.part.stop)
-        )
-        self.count = self.source.count if self.stop is None else self.stop - self.first
+        self.first, self.count = 0, self.source.count
+        self.stop: int | None = None
+        self.stamp = {}
+        if self.part is not None:
+            self.first, self.stop = self.part.start, self.part.stop
+            self.count = self.stop - self.first
+            self.stamp = {PART_KEY: str(self.part)}
         self.fingerprint = self.source.fingerprint()
         plan = [
             _VERSION, self.fingerprint, sorted(self.origin.items()), self.batch, self.block,

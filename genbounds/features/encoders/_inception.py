@@ -12,13 +12,33 @@ from numpy.typing import NDArray
 
 from genbounds.features._encoder import Encoder
 from genbounds.features._preprocessing import Preprocessing, as_picture
-from genbounds.features.encoders._published import INCEPTION, INCEPTION_SCRIPT
+from genbounds.features.encoders._networks import load_script
 from genbounds.features.encoders._request import Request
-from genbounds.features.encoders._torch import building, read_weights, torch_encoder
-from genbounds.features.encoders._torchscript import load_script
+from genbounds.features.encoders._torch import (
+    building,
+    followed_by,
+    read_weights,
+    torch_encoder,
+)
 from genbounds.features.encoders._weights import Weights
-from genbounds.files import library
 from genbounds.validation import InputError
+
+# The name holds the first eight digits, as torch.hub checks them. torch-fidelity publishes the
+# same file under another name.
+INCEPTION = Weights(
+    names=("pt_inception-2015-12-05-6726825d.pth", "weights-inception-2015-12-05-6726825d.pth"),
+    url="https://github.com/mseitzer/pytorch-fid/releases/download/fid_weights/pt_inception-2015-12-05-6726825d.pth",
+    sha256="6726825d",
+    size=95_628_359,
+)
+
+# SHA-256: github.com/crowsonkb/k-diffusion, k_diffusion/evaluation.py at 0f9902fc.
+INCEPTION_SCRIPT = Weights(
+    names=("inception-2015-12-05.pt",),
+    url="https://nvlabs-fi-cdn.nvidia.com/stylegan2-ada-pytorch/pretrained/metrics/inception-2015-12-05.pt",
+    sha256="f58cb9b6ec323ed63459aa4fb441fe750cfe39fafad6da5cb504a16f19e958f4",
+    size=95_607_719,
+)
 
 _SIDE = 299
 _WIDTHS = ("64", "192", "768", "2048")
@@ -71,8 +91,8 @@ def inception_encoder(request: Request) -> Encoder:
 def inception_library(request: Request) -> Any:
     """Import what the network is built with."""
     if request.model == "clean" and not request.random:
-        return library("torch", extra="torch", needed_for=request.name)
-    return library("pytorch_fid.inception", extra="encoders", needed_for=request.name)
+        return request.library("torch", "torch")
+    return request.library("pytorch_fid.inception")
 
 
 def _check(request: Request) -> None:
@@ -115,19 +135,13 @@ def _network(request: Request, width: str, *, normalise: bool) -> Any:
 
 def _flat(network: Any) -> Any:
     """Average what early layers return over the image, as pytorch-fid does."""
-    from torch import nn
+    from torch.nn.functional import adaptive_avg_pool2d
 
-    class Flat(nn.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.network = network
+    def averaged(found: Any) -> Any:
+        found = found[0] if isinstance(found, list) else found
+        return found if found.ndim == 2 else adaptive_avg_pool2d(found, 1)
 
-        def forward(self, images: Any) -> Any:
-            found = self.network(images)
-            found = found[0] if isinstance(found, list) else found
-            return found if found.ndim == 2 else nn.functional.adaptive_avg_pool2d(found, 1)
-
-    return Flat()
+    return followed_by(network, averaged)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,22 +10,9 @@ from typing import Any
 
 from genbounds.features._encoder import Encoder
 from genbounds.features._entry_point import is_entry_point
+from genbounds.features.encoders import _inception, _networks, _others
 from genbounds.features.encoders._download import fetch
-from genbounds.features.encoders._inception import (
-    inception_encoder,
-    inception_library,
-    inception_weights,
-    pytorch_fid_encoder,
-    pytorch_fid_weights,
-)
-from genbounds.features.encoders._onnx import onnx_encoder
-from genbounds.features.encoders._open_clip import open_clip_encoder, open_clip_weights
-from genbounds.features.encoders._python import no_encoder, python_encoder
 from genbounds.features.encoders._request import PRECISIONS, Request
-from genbounds.features.encoders._sentences import sentence_encoder
-from genbounds.features.encoders._timm import timm_encoder, timm_weights
-from genbounds.features.encoders._torchscript import torchscript_encoder
-from genbounds.features.encoders._torchvision import torchvision_encoder, torchvision_weights
 from genbounds.features.encoders._weights import (
     Weights,
     existing,
@@ -37,30 +24,22 @@ from genbounds.features.encoders._weights import (
 from genbounds.origins import RANDOM
 from genbounds.validation import InputError, check_choice, meant
 
-FAMILIES: dict[str, Callable[[Request], Encoder]] = {
-    "inception": inception_encoder,
-    "timm": timm_encoder,
-    "torchvision": torchvision_encoder,
-    "open_clip": open_clip_encoder,
-    "pytorch-fid": pytorch_fid_encoder,
-    "sentence-transformers": sentence_encoder,
-    "torchscript": torchscript_encoder,
-    "onnx": onnx_encoder,
-    "python": python_encoder,
+FAMILIES: dict[str, tuple[Callable[[Request], Encoder], Callable[[Request], Weights] | None]] = {
+    "inception": (_inception.inception_encoder, _inception.inception_weights),
+    "timm": (_networks.timm_encoder, _networks.timm_weights),
+    "torchvision": (_networks.torchvision_encoder, _networks.torchvision_weights),
+    "open_clip": (_networks.open_clip_encoder, _networks.open_clip_weights),
+    "pytorch-fid": (_inception.pytorch_fid_encoder, _inception.pytorch_fid_weights),
+    "sentence-transformers": (_others.sentence_encoder, None),
+    "torchscript": (_networks.torchscript_encoder, None),
+    "onnx": (_others.onnx_encoder, None),
+    "python": (_others.python_encoder, None),
 }
-"""What may stand before the colon of an encoder's name."""
+"""By what may stand before the colon of an encoder's name: what loads it, and what says which file
+of weights it needs beside the model itself."""
 
-SAVED = {".pt": "torchscript", ".pth": "torchscript", ".onnx": "onnx"}
+_SAVED = {".pt": "torchscript", ".pth": "torchscript", ".onnx": "onnx"}
 """What a file alone probably stands for, by its ending."""
-
-_WEIGHTS: dict[str, Callable[[Request], Weights]] = {
-    "inception": inception_weights,
-    "timm": timm_weights,
-    "torchvision": torchvision_weights,
-    "open_clip": open_clip_weights,
-    "pytorch-fid": pytorch_fid_weights,
-}
-"""Which file a family needs, beside the model itself."""
 
 SHORT: dict[str, tuple[str, dict[str, Any]]] = {
     "inception": ("inception:pytorch", {}),
@@ -114,7 +93,7 @@ def load_encoder(
     """
     check_choice("precision", precision, PRECISIONS)
     if name == "none":
-        return no_encoder()
+        return _others.no_encoder()
     family, model, own = _parsed(name)
     request = Request(
         name=f"{family}:{model}",
@@ -125,13 +104,14 @@ def load_encoder(
         precision=precision,
         overrides={**own, **(preprocessing or {})},
     )
+    load, weights_of = FAMILIES[family]
     with offline():
-        if family in _WEIGHTS and not request.random:
-            wanted = _WEIGHTS[family](request)
+        if weights_of is not None and not request.random:
+            wanted = weights_of(request)
             if family in ("inception", "pytorch-fid"):  # the others need theirs to name the file
-                inception_library(request)
+                _inception.inception_library(request)
             request = replace(request, path=find_weights(name, wanted, request.weights))
-        return FAMILIES[family](request)
+        return load(request)
 
 
 def _parsed(name: str) -> tuple[str, str, dict[str, Any]]:
@@ -142,7 +122,7 @@ def _parsed(name: str) -> tuple[str, str, dict[str, Any]]:
         family, model = "python", name
     if family not in FAMILIES or not model:
         names = ", ".join((*SHORT, *(f"{known}:…" for known in FAMILIES)))
-        kind = SAVED.get(Path(name).suffix)
+        kind = _SAVED.get(Path(name).suffix)
         hint = meant(name, SHORT) if kind is None else f" Did you mean {f'{kind}:{name}'!r}?"
         raise InputError(
             f"must be one of {names}, or none; got {name!r}.{hint}", argument="encoder"
@@ -173,12 +153,13 @@ def download(name: str, *, folder: str | os.PathLike[str] | None = None) -> Path
         cannot be fetched; or if what came has another one. Nothing is left half-written.
     """
     family, model, _ = _parsed(name)
-    if family not in _WEIGHTS:
+    weights_of = FAMILIES[family][1]
+    if weights_of is None:
         raise InputError(
             f"{name}: has no single file of weights to fetch: name its file or folder instead."
         )
     with offline():
-        wanted = _WEIGHTS[family](Request(name=f"{family}:{model}", model=model))
+        wanted = weights_of(Request(name=f"{family}:{model}", model=model))
     if folder is not None:
         return fetch(name, wanted, Path(folder))
     return existing(hub_cache(), wanted) or fetch(name, wanted, torch_cache())

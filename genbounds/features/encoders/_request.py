@@ -8,6 +8,7 @@ from typing import Any
 
 from genbounds.features._preprocessing import Preprocessing
 from genbounds.features.encoders._weights import file_digest
+from genbounds.files import display, library
 from genbounds.origins import RANDOM
 from genbounds.validation import InputError
 
@@ -50,6 +51,23 @@ class Request:
     def digest(self) -> str:
         """What stands for the weights in a file of features."""
         return f"{RANDOM}, seed {SEED}" if self.path is None else file_digest(self.path)
+
+    def library(self, module: str, extra: str = "encoders") -> Any:
+        """Import what the encoder needs, or say how to get it."""
+        return library(module, extra=extra, needed_for=self.name)
+
+    def unknown(self, listing: str) -> InputError:
+        """Return the error of a name that a library does not know."""
+        return InputError(f"{self.name}: there is no such model; {listing} in Python lists them.")
+
+    def file(self) -> Path:
+        """Return the file that the name holds, which has the weights in it."""
+        path = Path(self.model)
+        if not path.is_file():
+            raise InputError(f"{display(path)}: no such file: save the model there.")
+        if self.weights is not None or self.random:
+            raise InputError(f"{display(path)}: has its own weights: leave --weights out.")
+        return path
 
     def preprocessing(self, **defaults: Any) -> Preprocessing:
         """Return the model's own preprocessing, with what the user asked for in its place."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,7 +18,7 @@ from genbounds.features._encoder import Encoder, FunctionEncoder, evaluating
 from genbounds.features._preprocessing import stack_images
 from genbounds.features.encoders._request import SEED, Request
 from genbounds.features.encoders._weights import versions
-from genbounds.files import display, library
+from genbounds.files import display
 from genbounds.validation import InputError
 
 
@@ -141,14 +141,19 @@ def check_weights(path: Path) -> None:
     torch.load(path, map_location="cpu", weights_only=True, mmap=is_zipfile(path) or None)
 
 
-def pillow_name(interpolation: str) -> str:
-    """Return an interpolation that Pillow knows; "random" is meant for training."""
-    return interpolation if interpolation in ("bicubic", "bilinear", "lanczos") else "bicubic"
+def followed_by(network: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a network whose output is that of another, changed."""
+    from torch import nn
 
+    class Followed(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.network = network
 
-def no_such_model(request: Request, listing: str) -> InputError:
-    """Return the error of a name that a library does not know."""
-    return InputError(f"{request.name}: there is no such model; {listing} in Python lists them.")
+        def forward(self, images: Any) -> Any:
+            return change(self.network(images))
+
+    return Followed()
 
 
 @contextmanager
@@ -157,7 +162,7 @@ def building(request: Request) -> Iterator[None]:
 
     The global random generator is left as it was.
     """
-    torch = library("torch", extra="torch", needed_for=request.name)
+    torch = request.library("torch", "torch")
     disabled = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
