@@ -14,7 +14,7 @@ import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds.core.checks import check_sample, drawn
-from genbounds.core.design import Design, Index
+from genbounds.core.design import Design, Index, row_design
 from genbounds.core.estimate import Estimate, bias_left, small_sample
 from genbounds.core.expansion import Form, RowTerms, expand, halved, third_order
 from genbounds.core.moments import BLOCK_BYTES, row_blocks
@@ -66,7 +66,7 @@ class InceptionForm(Form):
     Attributes
     ----------
     marginals : ndarray of shape (classes, 1 or 3)
-        Mean posterior of all rows and, from four rows on, of either random half.
+        Mean posterior of all rows and of either half.
     top : ndarray of shape (classes,)
         How often each class is the likeliest, counted by `terms`.
     divergence, own : ndarray of shape (1 or 3, n)
@@ -131,8 +131,8 @@ class InceptionForm(Form):
         return max(float(mean), 0.0)
 
     def half_values(self) -> list[float] | None:
-        """Log score to second order of either half; None of fewer than four rows."""
-        if self.half is None or self.n < 4:
+        """Log score to second order of either half, if there are any."""
+        if self.half is None:
             return None
         values = []
         for k in (0, 1):
@@ -152,13 +152,13 @@ class InceptionForm(Form):
 def _marginals(
     rows: NDArray[Any], index: Index | None, weights: Float | None, half: Index | None
 ) -> Float:
-    """Mean posterior of all rows and, from four on, of either `half`, shape (classes, 1 or 3).
+    """Mean posterior of all rows and of either `half`, if there are any, shape (classes, 1 or 3).
 
     Rows are checked where all of them are used.
     """
     n = len(rows) if index is None else index.size
     shares = np.full((1, n), 1.0 / n) if weights is None else weights[None]
-    if half is not None and n >= 4:
+    if half is not None:
         shares = np.concatenate([shares, (half == [[0], [1]]) / np.bincount(half)[:, None]])
     means = np.zeros((len(shares), rows.shape[1]))
     for positions, block in row_blocks(rows, index, width=CACHE_SHARE * rows.shape[1]):
@@ -210,7 +210,7 @@ def inception_estimate(
     form = InceptionForm(
         rows,
         weights=None if design is None or alone else design.weights,
-        half=np.argsort(np.random.default_rng(HALVING_SEED).permutation(n)) % 2 if alone else None,
+        half=row_design(n).halves(np.random.default_rng(HALVING_SEED)) if alone else None,
     )
     error, _ = expand(form, design)
     plugin = form.plugin()

@@ -98,23 +98,13 @@ class KernelRows:
         """Number of rows."""
         return len(self.given)
 
-    @property
-    def width(self) -> int:
-        """Features of a row."""
-        return int(self.given.shape[1])
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Of the rows."""
-        return self.given.dtype
-
     @cached_property
     def rows(self) -> NDArray[Any]:
         """Return all rows as the kernel takes them."""
         prepare = self.prepare
         if prepare is None:
             return self.given
-        return by_rows(self.given, lambda part: prepare(self.given[part]), self.dtype)
+        return by_rows(self.given, lambda part: prepare(self.given[part]), self.given.dtype)
 
     def subset(self, index: NDArray[np.intp] | slice) -> KernelRows:
         """Return some of the rows under the same kernel and bandwidth."""
@@ -166,7 +156,7 @@ class KernelRows:
 
     def multiply(self, vectors: Float) -> Float:
         """Return ``K @ vectors``, one block of K at a time, each used for both of its halves."""
-        vectors = vectors.astype(self.dtype)
+        vectors = vectors.astype(self.given.dtype)
         if isinstance(self.kernel, Cosine):
             return np.asarray(self.rows @ (self.rows.T @ vectors), float)
         return weighted_sums(self.upper_blocks(), vectors, None)[0]

@@ -84,7 +84,7 @@ class SquaredKernelForm(KernelForm):
     bounded = True
 
     def __init__(self, rows: KernelRows, own: Float, weights: Float) -> None:
-        super().__init__(rows.width, own, np.ones(rows.n), weights)
+        super().__init__(rows.given.shape[1], own, np.ones(rows.n), weights)
         self.rows = rows
 
     def pairs(self, i: Index, j: Index) -> Float:

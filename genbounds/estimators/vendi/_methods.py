@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy  # its submodules are loaded at their first use
 
-from genbounds.core.design import Index
+from genbounds.core.design import Index, row_design
 from genbounds.core.estimate import Estimate, SampleError
 from genbounds.core.expansion import third_order
 from genbounds.diagnostics import Severity, warn_of
@@ -153,7 +153,7 @@ def _whole(job: Job) -> _Whole:
 
 def _log_score(rows: KernelRows, order: float) -> float:
     """Plug-in log score from all eigenvalues of the n × n matrix, without eigenvectors."""
-    matrix = rows.matrix(rows.dtype if order >= 1.0 else np.float64)
+    matrix = rows.matrix(rows.given.dtype if order >= 1.0 else np.float64)
     # The transpose is in LAPACK's order, so that no copy is made.
     values = scipy.linalg.eigvalsh(matrix.T, check_finite=False, overwrite_a=True)[::-1]
     return log_vendi(values.astype(np.float64) / rows.n, order)
@@ -206,30 +206,24 @@ def _halved(job: Job, whole: _Whole, value: float) -> tuple[float, float] | None
     None where a stratum of the design has too few units to be halved.
     """
     values, added = [], 7.0 / 9.0 * whole.noise
-    halves = _halves(job)
-    if halves is None:
+    design = job.design or row_design(job.n)
+    half_of_unit = design.halves(np.random.default_rng(PAIRING_SEED))
+    if half_of_unit is None:
         return None
+    halves = design.rows_of_halves(half_of_unit)
     for half, spectrum in zip(halves, _half_spectra(job, whole, halves), strict=True):
         form = SpectralForm(spectrum, n=half.size, order=job.order, every_row=job.every_row)
-        design = None if job.design is None else job.design.restricted(half)
-        bias, noise = spectral_bias(form, design)
+        bias, noise = spectral_bias(form, job.design and job.design.restricted(half))
         values.append(form.at.value - bias)
         added += noise / 36.0
     return third_order(value, values), added
 
 
-def _halves(job: Job) -> list[Index] | None:
-    rng = np.random.default_rng(PAIRING_SEED)
-    if job.design is None:
-        shuffled = rng.permutation(job.n)
-        return [np.sort(shuffled[k::2]) for k in (0, 1)]
-    half = job.design.halves(rng)
-    return None if half is None else list(job.design.rows_of_halves(half))
-
-
-def _half_spectra(job: Job, whole: _Whole, halves: list[Index]) -> Iterator[Spectrum]:
+def _half_spectra(job: Job, whole: _Whole, halves: tuple[Index, Index]) -> Iterator[Spectrum]:
     features, gram = whole.features, whole.gram
-    weights = [None if job.weights is None else job.weights[half] for half in halves]
+    weights: list[Float | None] = [None, None]
+    if job.weights is not None:
+        weights = [job.weights[half] / job.weights[half].sum() for half in halves]
     if features is None:
         for half, w in zip(halves, weights, strict=True):
             yield from_gram(job.rows.subset(half).matrix(), w)

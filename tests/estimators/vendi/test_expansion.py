@@ -286,7 +286,7 @@ def test_the_second_half_is_the_whole_without_the_first(order):
     given = {"value": 0.0, "error": SampleError(), "features": FeatureRows(job.rows.rows)}
     halves = np.arange(0, 101, 2), np.arange(1, 101, 2)
     quick, plain = (
-        list(_methods._half_spectra(job, _methods._Whole(**given, gram=gram), list(halves)))
+        list(_methods._half_spectra(job, _methods._Whole(**given, gram=gram), halves))
         for gram in (given["features"].gram(), None)
     )
     for one, two, n in zip(quick, plain, (51, 50), strict=True):

@@ -298,3 +298,13 @@ def test_five_landmarks_a_component_are_nearer_to_the_truncated_score():
 def test_landmarks_that_cannot_be_are_refused(method, landmarks, words):
     with refused("`landmarks`", words):
         gb.vendi_score(features(n=60), method=method, components=10, landmarks=landmarks)
+
+
+@pytest.mark.parametrize("options", [{"kernel": "cosine"}, {"kernel": "cosine", "order": 1.5}])
+def test_weights_that_are_nearly_equal_change_nearly_nothing(options):
+    rng = np.random.default_rng(0)
+    x, weights = rng.normal(size=(300, 60)), 1.0 + 1e-6 * rng.random(300)
+    plain, weighted = (gb.vendi_score(y, **options) for y in (x, gb.Sample(x, weights=weights)))
+    assert plain.method == weighted.method == "third-order"
+    assert weighted.value == pytest.approx(plain.value, rel=1e-7)
+    assert weighted.stderr == pytest.approx(plain.stderr, rel=0.05)
