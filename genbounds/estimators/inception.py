@@ -83,11 +83,12 @@ class InceptionForm(Form):
         weights: Float | None = None,
         half: Index | None = None,
     ) -> None:
-        self.rows, self.index, self.weights, self.half = rows, index, weights, half
+        self.rows, self.index, self.half = rows, index, half
         self.n = self.rows_at_hand = len(rows) if index is None else index.size
+        self.weights = np.full(self.n, 1.0 / self.n) if weights is None else weights
         self.width, self.divisor = CACHE_SHARE * rows.shape[1], self.n - 1.0
         self.block_rows = max(2, BLOCK_BYTES // (8 * self.width))
-        self.marginals = _marginals(rows, index, weights, half)
+        self.marginals = _marginals(rows, index, self.weights, half)
         present = self.marginals > NEVER
         self._log = np.log(np.where(present, self.marginals, 1.0))
         self._inverse = np.where(present, 1.0 / np.where(present, self.marginals, 1.0), 0.0)
@@ -126,9 +127,7 @@ class InceptionForm(Form):
 
     def plugin(self) -> float:
         """Mean divergence, the plug-in log score, once `terms` has seen every row."""
-        divergence = self.divergence[0]
-        mean = divergence.mean() if self.weights is None else self.weights @ divergence
-        return max(float(mean), 0.0)
+        return max(float(self.weights @ self.divergence[0]), 0.0)
 
     def half_values(self) -> list[float] | None:
         """Log score to second order of either half, if there are any."""
@@ -150,14 +149,13 @@ class InceptionForm(Form):
 
 
 def _marginals(
-    rows: NDArray[Any], index: Index | None, weights: Float | None, half: Index | None
+    rows: NDArray[Any], index: Index | None, weights: Float, half: Index | None
 ) -> Float:
     """Mean posterior of all rows and of either `half`, if there are any, shape (classes, 1 or 3).
 
     Rows are checked where all of them are used.
     """
-    n = len(rows) if index is None else index.size
-    shares = np.full((1, n), 1.0 / n) if weights is None else weights[None]
+    shares = weights[None]
     if half is not None:
         shares = np.concatenate([shares, (half == [[0], [1]]) / np.bincount(half)[:, None]])
     means = np.zeros((len(shares), rows.shape[1]))
@@ -209,7 +207,7 @@ def inception_estimate(
     # Independent rows are compared with the mean posterior of their half in the same pass.
     form = InceptionForm(
         rows,
-        weights=None if design is None or alone else design.weights,
+        weights=None if design is None else design.weights,
         half=row_design(n).halves(np.random.default_rng(HALVING_SEED)) if alone else None,
     )
     error, _ = expand(form, design)
