@@ -70,12 +70,12 @@ _DIALS = "no recorded study has the dial of truncation 0.01 … 0.1 on real imag
 
 O24 = (
     stated("Theorem 5.1 (7)", "optimistic FID", "o24.fd-bonus"),
-    Row(item="Algorithm 1", what="FID-UCB", file=POLICIES + "_fid_ucb.py", command=REGRET,
+    Row(item="Algorithm 1", what="FID-UCB", file=POLICIES + "_published.py", command=REGRET,
         note="built: `FidUcb(as_published=True)`, pick by pick; "
         "regret.md has norms refreshed as the sample grows"),
     stated("Theorem 5.2", "regret of FID-UCB", "o24.fid-ucb-regret"),
     stated("Theorem 6.1 (14)", "optimistic IS", "o24.is-bound"),
-    Row(item="Algorithm 2", what="IS-UCB", file=POLICIES + "_is_ucb.py", command=REGRET,
+    Row(item="Algorithm 2", what="IS-UCB", file=POLICIES + "_published.py", command=REGRET,
         note="built: `IsUcb(source='o24')`, pick by pick but for exact ties"),
     stated("Theorem 6.2 (15)", "regret of IS-UCB", "o24.is-ucb-regret",
            "the order in T; the factors G, d, m and Δ of the bound are not fitted"),
@@ -133,17 +133,17 @@ O24_EARLIER = (
 
 M25 = (
     stated("Theorem 1 (6)", "optimistic FD", "m25.fd-bonus"),
-    Row(item="Remark 1", what="bonus from a known norm", file=POLICIES + "_fd_ucb.py",
+    Row(item="Remark 1", what="bonus from a known norm", file=POLICIES + "_published.py",
         command=AUDIT + " m25.fd-bounded-bonus",
         note="built: `FdUcb(radius=…)`, the bonus of Theorem 5 with Tr Σ and ‖Σ‖ at C²"),
     Row(item="Protocol 1", what="online evaluation and selection", file="genbounds/select/_loop.py",
         command=REGRET, note="built: `gb.select.run`"),
-    Row(item="Algorithm 1", what="FD-UCB", file=POLICIES + "_fd_ucb.py", command=REGRET,
+    Row(item="Algorithm 1", what="FD-UCB", file=POLICIES + "_published.py", command=REGRET,
         note="built: `FdUcb(as_published=True)`, pick by pick; regret.md has the "
         "regret of `FdUcb()` and with printed constants, norms refreshed as the sample grows"),
     stated("(11)", "error of the marginal", "m25.marginal-class"),
     stated("Theorem 2 (13)", "optimistic IS", "m25.is-bound"),
-    Row(item="Algorithm 2", what="IS-UCB", file=POLICIES + "_is_ucb.py", command=REGRET,
+    Row(item="Algorithm 2", what="IS-UCB", file=POLICIES + "_published.py", command=REGRET,
         note="built: `IsUcb()`, pick by pick but for exact ties"),
     stated("Theorem 3 (14)", "regret of FD-UCB", "m25.fd-ucb-regret",
            "the order in T"),

@@ -18,13 +18,10 @@ from genbounds.mixtures._selection import MixtureSelection
 from genbounds.results import Score, all_reliable
 from genbounds.samples import Sample, features_of
 from genbounds.select._arms import FeatureArm, rows_in_all
-from genbounds.select._boundary import look_sizes
-from genbounds.select._budget import Budget
-from genbounds.select._first_look import MINIMUM_LOOK
 from genbounds.select._independence import rows_of_another
+from genbounds.select._looks import MINIMUM_LOOK, look_sizes
 from genbounds.select._loop import ORDER_ERROR
-from genbounds.select._settings import Drawing
-from genbounds.select._summary import statuses
+from genbounds.select._settings import Budget, Drawing
 from genbounds.validation import InputError, check_features, check_finite
 
 ALLOCATIONS = ("lucb", "uniform")
@@ -148,7 +145,7 @@ class MixtureLoop:
             policy=settings.policy,
             metric=settings.metric.name,
             cost=self.budget.spent,
-            arms=statuses(self.samplers),
+            arms={sampler.name: sampler.status for sampler in self.samplers},
             warnings=look.warnings,
             assumptions=score.assumptions,
         )

@@ -19,11 +19,13 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from genbounds.estimators import Estimate, difference
-from genbounds.select._boundary import critical_value
-from genbounds.select._evidence import Bools, leaders, transitive, undecided
+from genbounds.select._looks import critical_value
 from genbounds.validation import Float
+
+Bools = NDArray[np.bool_]
 
 LARGEST_BEND = 0.6
 """Standard errors that curvature adds to a critical value at most: beyond, its expansion is not
@@ -65,28 +67,20 @@ class Certificate:
         Row is proven not to be worse than column by more than the tolerance, where there is one.
     """
 
+    beats: Bools
+
     def __init__(
         self, arms: int, sizes: tuple[int, ...], *, error: float, top: int, tolerance: float
     ) -> None:
-        self.arms = arms
-        self.sizes = sizes
-        self.top = top
-        self.tolerance = tolerance
+        self.arms, self.sizes = arms, sizes
+        self.top, self.tolerance = top, tolerance
         self.critical = critical_value(error / max(1, top * (arms - top)), sizes, order=2)
-        self.levels = np.zeros(arms, dtype=np.int64)
+        self.levels, self.doubtful = np.zeros((2, arms), dtype=np.int64)
         self.live = np.ones(arms, dtype=bool)
-        self.loss = np.full(arms, math.nan)
-        self.stderr = np.full(arms, math.nan)
-        self.beats: Bools = np.zeros((arms, arms), dtype=bool)
+        self.loss, self.stderr = np.full((2, arms), math.nan)
         self.latest: list[Estimate | None] = [None] * arms
-        self.doubtful = np.zeros(arms, dtype=np.int64)
-        self._direct: Bools = np.zeros((arms, arms), dtype=bool)
-        self.near: Bools = np.zeros((arms, arms), dtype=bool)
-        self._hopeless: Bools = np.zeros((arms, arms), dtype=bool)
+        self.near, self._direct, self._hopeless = np.zeros((3, arms, arms), dtype=bool)
         self._looks: list[dict[int, Look]] = [{} for _ in range(arms)]
-        # Policies ask at every step, the evidence changes at looks only.
-        self._answer: tuple[int, ...] | None = None
-        self._open: tuple[bytes, Bools] | None = None
         self._conclude()
 
     def next_size(self, arm: int) -> int | None:
@@ -97,17 +91,21 @@ class Certificate:
     def add(self, arm: int, estimate: Estimate) -> None:
         """Enter the `estimate` of the next look of `arm`; compare with all at the same look."""
         level = int(self.levels[arm])
-        self._looks[arm][level] = Look.of(estimate)
-        self.latest[arm] = self._looks[arm][level].estimate
-        self.doubtful[arm] += not is_evidence(estimate)
+        look = self._looks[arm][level] = Look.of(estimate)
+        self.latest[arm] = look.estimate
+        self.doubtful[arm] += not look.sound
         self.levels[arm] = level + 1
-        self.loss[arm] = estimate.loss
-        self.stderr[arm] = estimate.stderr
+        self.loss[arm], self.stderr[arm] = estimate.loss, estimate.stderr
         for other in range(self.arms):
             if other != arm and self.levels[other] > level:
                 self._compare(arm, other, level)
         self._conclude()
-        self._forget()
+        # Looks that every arm still in the race has passed are needed no more.
+        racing = self.undecided()
+        lowest = int(self.levels[racing].min()) if racing.any() else len(self.sizes)
+        for looks in self._looks:
+            for old in [known for known in looks if known < lowest]:
+                del looks[old]
 
     def set_aside(self, arm: int) -> None:
         """Take `arm` out: the answer is about the others."""
@@ -120,19 +118,17 @@ class Certificate:
         return self._answer
 
     def _conclude(self) -> None:
+        """Take stock of all comparisons. Policies ask at every step, these change at looks only."""
         self.beats = transitive(self._direct & self.live[:, None] & self.live[None, :])
-        self._answer = self._find_answer()
-        self._open = None
-
-    def _find_answer(self) -> tuple[int, ...] | None:
+        self._open: dict[bytes, Bools] = {}
+        self._answer: tuple[int, ...] | None = None
         live = np.flatnonzero(self.live)
-        if live.size <= self.top:
-            return None  # an answer that leaves no arm out says nothing
-        proven = (self.beats | self.near)[np.ix_(live, live)]
-        chosen, holds = leaders(proven, self.loss[live], top=self.top)
-        best = live[chosen]
-        order = np.argsort(self.loss[best], kind="stable")  # NaN last
-        return tuple(int(arm) for arm in best[order]) if holds else None
+        if live.size > self.top:  # an answer that leaves no arm out says nothing
+            proven = (self.beats | self.near)[np.ix_(live, live)]
+            chosen, holds = leaders(proven, self.loss[live], top=self.top)
+            best = live[chosen]
+            if holds:
+                self._answer = tuple(best[np.argsort(self.loss[best], kind="stable")].tolist())
 
     def undecided(self) -> Bools:
         """Arms neither proven to belong to the answer nor proven to be outside it."""
@@ -151,21 +147,18 @@ class Certificate:
         ndarray of bool, shape (K, K)
         """
         key = available.tobytes()
-        if self._open is None or self._open[0] != key:
-            self._open = key, self._find_open_pairs(available)
-        return self._open[1]
-
-    def _find_open_pairs(self, available: Bools) -> Bools:
-        candidate = self.undecided()
-        pairs = candidate[:, None] & candidate[None, :]
-        pairs &= ~(self.beats | self.beats.T | self._hopeless)
-        # The next common look must be within reach of whichever arm is behind.
-        reachable = available & (self.levels < len(self.sizes))
-        behind = self.levels[:, None] <= self.levels[None, :]
-        stuck = behind & ~reachable[:, None]
-        pairs &= ~(stuck | stuck.T)
-        np.fill_diagonal(pairs, False)
-        return pairs
+        if key not in self._open:
+            candidate = self.undecided()
+            pairs = candidate[:, None] & candidate[None, :]
+            pairs &= ~(self.beats | self.beats.T | self._hopeless)
+            # The next common look must be within reach of whichever arm is behind.
+            reachable = available & (self.levels < len(self.sizes))
+            behind = self.levels[:, None] <= self.levels[None, :]
+            stuck = behind & ~reachable[:, None]
+            pairs &= ~(stuck | stuck.T)
+            np.fill_diagonal(pairs, False)
+            self._open[key] = pairs
+        return self._open[key]
 
     def hopeless_pairs(self) -> Bools:
         """Pairs that the noise of the reference sample alone keeps undecidable."""
@@ -175,31 +168,26 @@ class Certificate:
 
     def _compare(self, a: int, b: int, level: int) -> None:
         first, second = self._looks[a].get(level), self._looks[b].get(level)
-        if first is None or second is None:
-            return
-        if not (is_evidence(first.estimate) and is_evidence(second.estimate)):
+        if first is None or second is None or not (first.sound and second.sound):
             return  # an interval that is not trusted is no evidence
-        gap = second.estimate.loss - first.estimate.loss  # positive: a is better
+        sign = 1.0 if first.estimate.higher_is_better else -1.0
         noise = difference(first.estimate, second.estimate)
         if noise.own_interval is not None:
             from scipy.special import ndtr
 
-            turned = 1.0 if first.estimate.higher_is_better else -1.0
             joint = 1.0 - 2.0 * float(ndtr(-self.critical))
-            least, most = sorted(turned * end for end in noise.interval(joint))
-            self._record(a, b, beats=least > 0.0, near=least + self.tolerance > 0.0)
-            self._record(b, a, beats=most < 0.0, near=most - self.tolerance < 0.0)
+            least, most = sorted(sign * end for end in noise.interval(joint))
+            self._prove(a, b, least)
+            self._prove(b, a, -most)
             return
         if not noise.stderr > 0.0:
             return  # without any estimated noise there is no test
+        gap = second.estimate.loss - first.estimate.loss  # positive: a is better
         critical = studentised(self.critical, noise.degrees_of_freedom)
-        skewness = third_cumulant(first, second) / noise.stderr**3
-        sign = 1.0 if first.estimate.higher_is_better else -1.0
-        curvature = sign * noise.curvature / noise.stderr**3
-        for winner, loser, turn in ((a, b, 1.0), (b, a, -1.0)):
-            reach = skewed(critical, turn * skewness, turn * curvature) * noise.stderr
-            lead = turn * gap
-            self._record(winner, loser, beats=lead > reach, near=lead + self.tolerance > reach)
+        third, bend = third_cumulant(first, second), sign * noise.curvature
+        for_a, for_b = leads_that_prove(critical, noise.stderr, third=third, curvature=bend)
+        self._prove(a, b, gap - for_a)
+        self._prove(b, a, -gap - for_b)
         if not (first.cancels and second.cancels):
             return  # how much of the reference's noise both share is not known at this look
         own = first.estimate.sample.variance + second.estimate.sample.variance
@@ -209,32 +197,15 @@ class Certificate:
         widest = abs(gap) + self.tolerance + critical * math.sqrt(own)
         self._hopeless[a, b] = self._hopeless[b, a] = widest < critical * reference
 
-    def _record(self, winner: int, loser: int, *, beats: bool, near: bool) -> None:
-        if near and self.tolerance > 0.0:
-            self.near[winner, loser] = True
-        if beats:
-            self._direct[winner, loser] = True
-
-    def _forget(self) -> None:
-        """Drop looks that every arm still in the race has passed."""
-        racing = self.undecided()
-        lowest = int(self.levels[racing].min()) if racing.any() else len(self.sizes)
-        for looks in self._looks:
-            for level in [level for level in looks if level < lowest]:
-                del looks[level]
+    def _prove(self, winner: int, loser: int, least: float) -> None:
+        """Note that `winner` is better by `least` or more, which may be negative."""
+        self._direct[winner, loser] |= least > 0.0
+        self.near[winner, loser] |= self.tolerance > max(0.0, -least)
 
 
 CONDITIONS = frozenset({"reference-size-unknown"})
 """Doubts about the reference that all arms share. They do not withhold the certificate: it is about
 the reference as it was given, and its scores say what that rests on."""
-
-
-def is_evidence(estimate: Estimate) -> bool:
-    """Whether a look may certify anything: no doubt of its own."""
-    return all(
-        warning.severity != "unreliable" or warning.code in CONDITIONS
-        for warning in estimate.warnings
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +221,14 @@ class Look:
 
     estimate: Estimate
     third: float
+
+    @property
+    def sound(self) -> bool:
+        """Whether it may certify anything: no doubt of its own."""
+        return all(
+            warning.severity != "unreliable" or warning.code in CONDITIONS
+            for warning in self.estimate.warnings
+        )
 
     @property
     def cancels(self) -> bool:
@@ -293,6 +272,25 @@ def skewed(critical: float, skewness: float, curvature: float = 0.0) -> float:
     return critical + max(0.0, -skewness) * (2.0 * critical**2 + 1.0) / 6.0 + bend
 
 
+def leads_that_prove(
+    critical: float, stderr: float, *, third: float, curvature: float
+) -> tuple[float, float]:
+    """Return how far the first of two arms must lead, and the second, to be proven better.
+
+    Parameters
+    ----------
+    critical : float
+        `studentised`.
+    stderr, third, curvature : float
+        Of the first arm's lead: its standard error, third cumulant and curvature.
+    """
+    one, other = (
+        stderr * skewed(critical, turn * third / stderr**3, turn * curvature / stderr**3)
+        for turn in (1.0, -1.0)
+    )
+    return one, other
+
+
 def studentised(critical: float, degrees_of_freedom: float) -> float:
     """Student quantile with the tail probability of the normal quantile `critical`."""
     from scipy.special import ndtr, stdtrit
@@ -300,3 +298,35 @@ def studentised(critical: float, degrees_of_freedom: float) -> float:
     if math.isinf(degrees_of_freedom):
         return critical
     return float(-stdtrit(degrees_of_freedom, ndtr(-critical)))
+
+
+# --- what follows from pairs of arms, for one run or for many at once: matrices (..., K, K) -------
+
+
+def transitive(direct: Bools) -> Bools:
+    """Return who beats whom directly or through a chain of beaten arms (Warshall)."""
+    beats = direct.copy()
+    links = direct.any(axis=-1) & direct.any(axis=-2)  # others are in the middle of no chain
+    for arm in np.flatnonzero(links.reshape(-1, direct.shape[-1]).any(axis=0)):
+        beats |= beats[..., :, arm, None] & beats[..., arm, None, :]
+    diagonal = np.arange(direct.shape[-1])
+    beats[..., diagonal, diagonal] = False
+    return beats
+
+
+def undecided(beats: Bools, *, top: int, arms: int) -> Bools:
+    """Return which of `arms` live arms are neither proven among the best `top` nor proven out."""
+    open_: Bools = (beats.sum(axis=-2) < top) & (beats.sum(axis=-1) < arms - top)
+    return open_
+
+
+def leaders(proven: Bools, loss: Float, *, top: int) -> tuple[Bools, Bools]:
+    """Return the `top` arms with the most wins, and whether they win against all others.
+
+    Among equals those with the smallest `loss`, of shape (..., K); NaN is the largest.
+    """
+    order = np.lexsort((np.where(np.isnan(loss), np.inf, loss), -proven.sum(axis=-1)), axis=-1)
+    chosen = np.zeros(loss.shape, dtype=bool)
+    np.put_along_axis(chosen, order[..., :top], True, axis=-1)
+    across = chosen[..., :, None] & ~chosen[..., None, :]
+    return chosen, np.asarray((proven | ~across).all(axis=(-2, -1)))

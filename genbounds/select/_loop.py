@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -17,19 +17,19 @@ from genbounds.estimators import Estimate
 from genbounds.origins import DECISIVE, origin_of
 from genbounds.results import Diagnostic, Score
 from genbounds.select._arms import rows_in_all
-from genbounds.select._boundary import critical_value, look_sizes
-from genbounds.select._budget import Budget
 from genbounds.select._certificate import Certificate
-from genbounds.select._first_look import (
+from genbounds.select._independence import rows_of_another
+from genbounds.select._looks import (
     check_enough_samples,
     check_reference,
     choose_first_look,
+    critical_value,
     earliest_look,
+    look_sizes,
 )
-from genbounds.select._independence import rows_of_another
 from genbounds.select._record import Identity, Record
-from genbounds.select._selection import Look
-from genbounds.select._settings import SAMPLES_PER_ARM, Settings
+from genbounds.select._selection import Look, Selection
+from genbounds.select._settings import SAMPLES_PER_ARM, Budget, Settings
 from genbounds.select._state import State
 from genbounds.validation import InputError
 
@@ -60,17 +60,20 @@ class Loop:
     looks : list of Look
     doubts : dict of int to Diagnostic
         Why the rows of an arm are not independent draws.
-    joined : ndarray of int, shape (K,)
+    joined : list of int
         Step at which each arm joined; -1 while it has not.
     futile : bool
         No look can be evidence, as the reference has too few rows: of one context among several.
     certificate : Certificate
     state : State
         What the policy sees. Both are there once the first batches have been drawn.
+    result : Selection
+        There once the run has ended.
     """
 
     certificate: Certificate
     state: State
+    result: Selection
 
     def __init__(self, settings: Settings, budget: Budget | None = None) -> None:
         self.settings = settings
@@ -83,17 +86,11 @@ class Loop:
         self.looks: list[Look] = []
         self.doubts: dict[int, Diagnostic] = {}
         self.futile = False
-        # Last first, so that the next one is popped from the end.
-        self._waiting = sorted(
-            (
-                (int(settings.joins[name]), -position)
-                for position, name in enumerate(settings.arms)
-                if settings.joins.get(name)
-            ),
-            reverse=True,
-        )
-        self.joined = np.zeros(len(settings.arms), dtype=np.int32)
-        self.joined[[-position for _, position in self._waiting]] = -1
+        self._joins = [int(settings.joins.get(name, 0)) for name in settings.arms]
+        self.joined = [-1 if step else 0 for step in self._joins]
+        # Those that join later; the next one is popped from the end.
+        later = (arm for arm, step in enumerate(self._joins) if step)
+        self._waiting = sorted(later, key=lambda arm: (-self._joins[arm], arm))
         self._record: Record | None = None
         self._saved = time.monotonic()
 
@@ -116,52 +113,43 @@ class Loop:
 
     def resume(self) -> None:
         """Take up the samples of an earlier run, if its folder has any."""
-        if self.settings.record is None:
+        settings = self.settings
+        if settings.record is None:
             return
         identity = Identity(
-            settings=self.settings.identity,
-            arms={name: _source(arm) for name, arm in self.settings.arms.items()},
-            reference=self.settings.reference,
+            settings=settings.identity,
+            arms={name: _source(arm) for name, arm in settings.arms.items()},
+            reference=settings.reference,
         )
-        self._record = Record(self.settings.record, identity)
-        records = self._record.load()
-        for sampler in self.samplers:
-            if sampler.name in records:
-                sampler.resume(*records[sampler.name])
+        self._record = Record(settings.record, identity)
+        # Further arms may stand behind those of the record.
+        for sampler, known in zip(self.samplers, self._record.load().values(), strict=False):
+            sampler.resume(*known)
 
     def start(self) -> None:
         """Draw the first batches, which tell the dimension, and plan the looks."""
         settings, k = self.settings, len(self.samplers)
-        absent = {-position for _, position in self._waiting}
-        present = [position for position in range(k) if position not in absent]
-        for position in present:  # one batch of each arm comes first, as in the papers
-            self.samplers[position].pull(settings.batch)
+        present = [arm for arm in range(k) if not self._joins[arm]]
+        for arm in present:  # one batch of each arm comes first, as in the papers
+            self.samplers[arm].pull(settings.batch)
         self._columns = self._common_columns()
         if settings.policy.certifies:
-            batches = [one.rows for one in self.samplers if one.failure is None]
             try:
-                check_reference(settings.metric, batches)
+                check_reference(
+                    settings.metric, [one.rows for one in self.samplers if one.failure is None]
+                )
             except InputError:
                 if settings.contexts == 1:
                     raise
                 self.futile = True
-        first = settings.first_look or self._first_look()
-        self._earliest = settings.first_look or earliest_look(settings.metric, self._columns)
-        limit = settings.limit
-        if limit is None:
-            limit = max(SAMPLES_PER_ARM, 4 * first)
-            for sampler in self.samplers:
-                sampler.limit = limit
-        ends = sorted(min(limit, total) for total in self._totals.values())
-        # With more rows than all others an arm has nothing to be compared with.
-        last = min(limit, max(first, int(ends[-min(2, k)])))
-        sizes = look_sizes(first, last, growth=settings.growth, ends=ends)
+        sizes, self._earliest = self._plan_looks()
         self.certificate = Certificate(
             k, sizes, error=settings.error, top=settings.top, tolerance=settings.tolerance
         )
         self._score_critical = critical_value(settings.error / k, sizes, sides=2, order=2)
         # Of an honest arm at one of its looks: they add up to `ORDER_ERROR`.
         self._order_error = ORDER_ERROR / (k * len(sizes) * settings.contexts)
+        most = settings.total_budget or sum(sampler.limit for sampler in self.samplers)
         self.state = State(
             available=np.zeros(k, dtype=bool),
             cost=settings.costs,
@@ -170,52 +158,58 @@ class Loop:
             certificate=self.certificate,
             metric=settings.metric,
             batch=settings.batch,
-            horizon=max(1, (settings.total_budget or k * limit) // settings.batch),
+            horizon=max(1, most // settings.batch),
             error=settings.error,
             rng=settings.stream(0),
         )
-        for position in present:
-            self._enter(position, self.samplers[position].n)
+        for arm in present:
+            self._enter(arm, self.samplers[arm].n)
 
-    def _first_look(self) -> int:
-        """Choose the first look by what the arms can give, before anything is known of it."""
-        settings = self.settings
-        totals = {name: int(total) for name, total in self._totals.items() if total < math.inf}
-        reach = math.inf if settings.limit is None else float(settings.limit)
-        if settings.budget is not None and settings.policy.certifies:
-            reach = min(reach, settings.budget / float(settings.costs.sum() * settings.contexts))
-        # A rare context is left undecided; it does not end the runs of the others.
-        if len(totals) == len(self.samplers) and settings.contexts == 1:
-            check_enough_samples(settings.metric, self._columns, totals)
-        return choose_first_look(settings.metric, self._columns, [reach, *totals.values()])
+    def _plan_looks(self) -> tuple[tuple[int, ...], int]:
+        """Return the sizes of all looks, and from which on any would do.
 
-    @property
-    def _totals(self) -> dict[str, float]:
-        """How many rows each arm has in all, as known before a single one is drawn."""
-        return {name: rows_in_all(arm) for name, arm in self.settings.arms.items()}
+        Chosen by what the arms can give, before anything is known of it.
+        """
+        settings, metric = self.settings, self.settings.metric
+        totals = {name: rows_in_all(arm) for name, arm in settings.arms.items()}
+        first = earliest = settings.first_look or 0
+        if not first:
+            reach = math.inf if settings.limit is None else float(settings.limit)
+            if settings.budget is not None and settings.policy.certifies:
+                every = float(settings.costs.sum() * settings.contexts)
+                reach = min(reach, settings.budget / every)
+            # A rare context is left undecided; it does not end the runs of the others.
+            if max(totals.values()) < math.inf and settings.contexts == 1:
+                check_enough_samples(metric, self._columns, totals)
+            first = choose_first_look(metric, self._columns, [reach, *totals.values()])
+            earliest = earliest_look(metric, self._columns)
+        limit = max(SAMPLES_PER_ARM, 4 * first) if settings.limit is None else settings.limit
+        for sampler in self.samplers:
+            sampler.limit = limit
+        ends = sorted(min(limit, total) for total in totals.values())
+        # With more rows than all others an arm has nothing to be compared with.
+        last = min(limit, max(first, int(ends[-min(2, len(ends))])))
+        return look_sizes(first, last, growth=settings.growth, ends=ends), earliest
 
     def _common_columns(self) -> int:
         """Features per row: the reference's, or the first arm's; arms that differ are set aside."""
-        widths = [sampler.columns for sampler in self.samplers if sampler.columns is not None]
-        wanted = self.settings.metric.columns
-        columns = next(iter(widths), 1) if wanted is None else wanted
-        spec = self.settings.metric.spec
-        whose = "the reference has"
+        metric = self.settings.metric
+        wanted, whose = metric.columns, "the reference has"
         if wanted is None:
-            whose = "the first arm has"
-        elif spec is not None and spec.reference == "none":
+            widths = (one.columns for one in self.samplers if one.columns is not None)
+            wanted, whose = next(widths, 1), "the first arm has"
+        elif metric.spec is not None and metric.spec.reference == "none":
             whose = "the metric takes"
         for sampler in self.samplers:
-            if sampler.columns not in (None, columns):
-                reason = f"its rows have {sampler.columns} columns, {whose} {columns}"
-                sampler.set_aside(reason)
-        return columns
+            if sampler.columns not in (None, wanted):
+                sampler.set_aside(f"its rows have {sampler.columns} columns, {whose} {wanted}")
+        return wanted
 
     def rounds(self) -> Iterator[State]:
         """Draw until the policy stops, or nothing is left to draw or to spend; yield each round."""
         state, policy, waiting = self.state, self.settings.policy, self._waiting
         while not (self.futile or self.budget.exhausted):
-            while waiting and waiting[-1][0] <= state.step and not self.budget.exhausted:
+            while waiting and self._joins[waiting[-1]] <= state.step and not self.budget.exhausted:
                 self._admit()
             arms = () if policy.stop(state) else policy.select(state)
             if not arms:
@@ -223,26 +217,18 @@ class Loop:
                     break
                 self._admit()
             for arm in arms:
-                if not self.budget.exhausted:
-                    self._pull(arm)
+                self._pull(arm)
             yield state
-        self._score_lone_arm()
-
-    def _score_lone_arm(self) -> None:
-        """Bring an arm that has no rival (left) to its first look: it is owed a score."""
+        # An arm that has no rival (left) is owed a score: it comes to its first look.
         certificate = self.certificate
         if certificate.live.sum() == 1:
-            arm = int(np.flatnonzero(certificate.live)[0])
-            while (
-                self.state.available[arm]
-                and not certificate.levels[arm]
-                and not self.budget.exhausted
-            ):
+            arm = int(certificate.live.argmax())
+            while state.available[arm] and not certificate.levels[arm]:
                 self._pull(arm)
 
     def _admit(self) -> None:
         """Let the next arm join, with a first batch."""
-        arm = -self._waiting.pop()[1]
+        arm = self._waiting.pop()
         sampler = self.samplers[arm]
         self.joined[arm] = self.state.step
         drawn = sampler.pull(self.budget.affordable(arm))
@@ -253,6 +239,7 @@ class Loop:
         self._enter(arm, drawn)
 
     def _pull(self, arm: int) -> None:
+        """Draw a batch of `arm`, as far as it can be paid."""
         affordable = self.budget.affordable(arm)
         if affordable:
             self._enter(arm, self.samplers[arm].pull(affordable))
@@ -260,7 +247,7 @@ class Loop:
 
     def _enter(self, arm: int, kept: int) -> None:
         """Take note of `kept` new rows: count, looks, index."""
-        sampler, state = self.samplers[arm], self.state
+        sampler, state, policy = self.samplers[arm], self.state, self.settings.policy
         state.step += 1
         state.rows[arm] = sampler.rows
         self.cost += self.budget.pay(arm, kept)
@@ -273,23 +260,19 @@ class Loop:
             drawn = count(sampler.n, "sample")
             sampler.set_aside(f"exhausted after {drawn}; the first look needs {needed}")
         if sampler.failure is None:
+            size, rows = self.certificate.next_size(arm), state.rows[arm]
+            # Small scores take one BLAS thread; of policies that certify, only looks have any.
+            idle = policy.certifies and (size is None or sampler.n < size)
             try:
-                with self._threads(arm):
+                with nullcontext() if idle else threads_for(float(rows.size) * rows.shape[-1]):
                     self._look(arm)
                     if sampler.failure is None:
-                        state.index[arm] = self.settings.policy.index(state, arm)
+                        state.index[arm] = policy.index(state, arm)
             except InputError as error:
                 sampler.set_aside(f"cannot be scored: {error}")
         if sampler.failure is not None:
             self.certificate.set_aside(arm)
         state.available[arm] = sampler.available
-
-    def _threads(self, arm: int) -> AbstractContextManager[None]:
-        """Keep small scores to one BLAS thread; of policies that certify, only looks have any."""
-        rows, size = self.samplers[arm].rows, self.certificate.next_size(arm)
-        if self.settings.policy.certifies and (size is None or len(rows) < size):
-            return nullcontext()
-        return threads_for(float(rows.size) * rows.shape[-1])
 
     def _look(self, arm: int) -> None:
         """Score `arm` at every planned size that it has reached, as long as its rows are sound."""
@@ -303,7 +286,9 @@ class Loop:
                 )
             # Before the look counts: what it says rests on rows that are the arm's own, and
             # independent where it does not say otherwise.
-            doubt = _leak(estimate) or self._shared_with_a_rival(arm, size)
+            unreliable = (w for w in estimate.warnings if w.severity == "unreliable")
+            doubt = next((w for w in unreliable if w.code == "leak"), None)
+            doubt = doubt or self._shared_with_a_rival(arm, size)
             if doubt is None and not sampler.labelled:
                 influence = estimate.sample.influence
                 doubt = sampler.dependence(size, influence, error=self._order_error)
@@ -333,12 +318,6 @@ class Loop:
         if self._record is not None:
             self._record.save({sampler.name: sampler.record() for sampler in self.samplers})
             self._saved = time.monotonic()
-
-
-def _leak(estimate: Estimate) -> Diagnostic | None:
-    """Say that rows are those of the reference, which more samples of the same do not mend."""
-    doubts = (warning for warning in estimate.warnings if warning.severity == "unreliable")
-    return next((warning for warning in doubts if warning.code == "leak"), None)
 
 
 def _source(arm: Arm) -> str:

@@ -1,32 +1,51 @@
-"""How many samples a certificate will take, from a pilot of every model."""
+"""How many samples a certificate will take, from a pilot of every model.
+
+Runs are simulated as they may come. A run compares the scores of arms at the planned looks. Those
+scores are their arm's true one, the noise of the arm's own rows, and that of the reference, which
+the pilots have in common with the run. So paths of the scores are simulated about the pilots'
+estimates, and the comparisons of `Certificate` are made on them, without a single row being drawn.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, ClassVar
 
 import numpy as np
 
-from genbounds._text import number, shown
+from genbounds._tables import Line, Warned
+from genbounds._text import number, percent, shown
 from genbounds.diagnostics import warn_of
 from genbounds.estimators import (
     Estimate,
     Moments,
     Prepared,
+    difference,
     estimate_each,
     from_few,
     metric_spec,
     prepare_all,
     shared_rows,
+    welch_degrees_of_freedom,
 )
-from genbounds.results import Diagnostic
-from genbounds.select._boundary import critical_value, look_sizes
-from genbounds.select._first_look import choose_first_look, earliest_look
-from genbounds.select._foreseen import foresee
-from genbounds.select._selection_plan import SelectionPlan
+from genbounds.results import Diagnostic, Score, hedged, titled
+from genbounds.select._certificate import (
+    Bools,
+    Look,
+    leaders,
+    leads_that_prove,
+    studentised,
+    third_cumulant,
+    transitive,
+    undecided,
+)
+from genbounds.select._looks import choose_first_look, critical_value, earliest_look, look_sizes
 from genbounds.select._settings import SAMPLES_PER_ARM
 from genbounds.validation import (
+    Float,
     InputError,
     calling,
     check_confidence,
@@ -35,8 +54,103 @@ from genbounds.validation import (
     check_power,
 )
 
+RUNS = 1000
+
 SEEN = 2.0
 """Standard errors by which the pilots of the last winner and the first loser should differ."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class SelectionPlan(Warned):
+    """How many samples `run` will draw until the best model is certified.
+
+    Attributes
+    ----------
+    budget : int or None
+        Samples of all models together that suffice with probability `power`; None where the best
+        is certified with a smaller probability, whatever the budget.
+    feasible : bool
+        Whether there is such a budget.
+    median : int or None
+        Samples that suffice with probability 50 %; None where no number does.
+    certified : float
+        Probability that a run without a budget ends with a certificate.
+    ended : dict of str to float
+        Probability of every reason to end: "certified", "reference" (the reference is too small),
+        "limit" (samples of a model).
+    samples : dict of str to int
+        Median number of samples of each model.
+    scores : dict of str to Score
+        Of the pilots, best first, each with its own interval at `confidence`.
+    best : tuple of str
+        Models with the best pilots, as many as asked for.
+    confidence, power, tolerance : float
+        As asked for.
+    first_look, limit : int
+        Samples of a model at which it is scored first, and at most.
+    metric : str
+    warnings : tuple of Diagnostic
+        Of the pilots.
+    assumptions : tuple of str
+    """
+
+    _json = "target * reliable"
+
+    _names = "Model"
+
+    target: ClassVar = "best"
+    budget: int | None
+    feasible: bool
+    median: int | None
+    certified: float
+    ended: dict[str, float]
+    samples: dict[str, int]
+    scores: dict[str, Score]
+    best: tuple[str, ...]
+    confidence: float
+    power: float
+    tolerance: float
+    first_look: int
+    limit: int
+    metric: str
+    warnings: tuple[Diagnostic, ...] = ()
+    assumptions: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Return the answer as one line."""
+        return hedged(self._answer(), self.warnings)
+
+    def _answer(self) -> str:
+        what = f"the best {len(self.best)}" if len(self.best) > 1 else "the best"
+        of = f"{what} of {len(self.samples)} models, certified at {percent(self.confidence)}"
+        if self.budget is not None:
+            return (
+                f"{of}: {number(self.budget)} samples in all suffice with probability "
+                f"{percent(self.power)} (median {number(self.median)})"
+            )
+        reasons = {
+            "reference": "the reference is too small",
+            "limit": f"{number(self.limit)} samples of a model are not enough",
+        }
+        otherwise = [
+            f"{reason} ({percent(round(self.ended[end], 3))})"
+            for end, reason in reasons.items()
+            if self.ended[end] > 0.0
+        ]
+        return (
+            f"{of}: with probability {percent(round(self.certified, 3))} only; otherwise "
+            f"{', or '.join(otherwise)}"
+        )
+
+    def _lines(self) -> list[Line]:
+        return [
+            Line.of(name, score, samples=self.samples[name]) for name, score in self.scores.items()
+        ]
+
+    def _caption(self) -> str:
+        title = titled(self.scores.values(), self.metric)
+        at = f"{percent(self.confidence)} interval"
+        return f"{title} of the pilots, {at}, and samples of each model until it is out"
 
 
 def plan(
@@ -147,7 +261,7 @@ def plan_selection(
     sizes = look_sizes(first, most)
     names = list(estimates)
     error = (1.0 - confidence) / (top * (len(names) - top))
-    runs = foresee(
+    runs = _foresee(
         list(estimates.values()),
         sizes,
         critical=critical_value(error, sizes, order=2),
@@ -233,3 +347,156 @@ def _unseen_gap(estimates: Mapping[str, Estimate], best: str, rival: str) -> tup
     if loser.loss - winner.loss >= SEEN * noise:
         return ()
     return (warn_of("pilots-too-close", best=shown(best), rival=shown(rival)),)
+
+
+# --- runs as they may come ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Runs:
+    """Simulated runs.
+
+    Attributes
+    ----------
+    drawn : ndarray of int, shape (runs, K)
+        Samples of each arm.
+    certified, hopeless : ndarray of bool, shape (runs,)
+        Whether the run ended with a certificate, or because the reference is too small.
+    """
+
+    drawn: Float
+    certified: Bools
+    hopeless: Bools
+
+
+def _foresee(
+    pilots: Sequence[Estimate],
+    sizes: tuple[int, ...],
+    *,
+    critical: float,
+    top: int,
+    tolerance: float,
+    rng: np.random.Generator,
+) -> _Runs:
+    """Simulate runs with policy "elimination".
+
+    Parameters
+    ----------
+    pilots : sequence of Estimate
+        Of the K arms, against the reference of the run.
+    sizes : tuple of int
+        Looks.
+    critical : float
+        Of each comparison.
+    top : int
+    tolerance : float
+    rng : Generator
+
+    Returns
+    -------
+    _Runs
+    """
+    arms, n = len(pilots), np.array(sizes, dtype=float)[:, None]
+    linear, quadratic = np.array([_parts(pilot) for pilot in pilots]).T
+    own = linear / n + quadratic / n**2
+    losses = _paths(pilots, n, linear, quadratic, rng)
+    looks = [Look.of(pilot) for pilot in pilots]
+    # At each look: leads that are proof for the arm of the row, standard errors of the reference.
+    reach = np.full((len(sizes), arms, arms), math.inf)
+    reference = np.zeros(reach.shape)
+    for a, b in combinations(range(arms), 2):
+        proofs = np.array(_proofs(looks[a], looks[b], sizes, critical))
+        reach[:, a, b], reach[:, b, a], reference[:, a, b] = proofs.T
+    reference += reference.swapaxes(1, 2)
+    drawn = np.zeros((RUNS, arms))
+    racing = np.ones((RUNS, arms), dtype=bool)
+    direct = np.zeros((RUNS, arms, arms), dtype=bool)
+    near, closed = direct.copy(), direct.copy()
+    certified, hopeless = np.zeros(RUNS, dtype=bool), np.zeros(RUNS, dtype=bool)
+    for level, size in enumerate(sizes):
+        drawn[racing] = size
+        loss = losses[:, level]
+        both = racing[:, :, None] & racing[:, None, :]
+        lead = loss[:, None, :] - loss[:, :, None]  # positive: the arm of the row is better
+        direct |= both & (lead > reach[level])
+        if tolerance > 0.0:
+            near |= both & (lead + tolerance > reach[level])
+        # What `Certificate` calls hopeless: the reference's own noise is larger than any gap.
+        apart = np.sqrt(own[level][:, None] + own[level][None, :])
+        widest = np.abs(lead) + tolerance + critical * apart
+        closed = np.where(both, widest < critical * reference[level], closed)
+        beats = transitive(direct)
+        running = racing.any(axis=1)
+        done = running & leaders(beats | near, loss, top=top)[1]
+        open_ = undecided(beats, top=top, arms=arms)
+        settled = beats | beats.swapaxes(1, 2) | closed | np.eye(arms, dtype=bool)
+        rivals = open_[:, :, None] & open_[:, None, :] & ~settled
+        racing = rivals.any(axis=2) & (running & ~done)[:, None]
+        certified |= done
+        hopeless |= running & ~done & ~racing.any(axis=1)
+    return _Runs(drawn=drawn, certified=certified, hopeless=hopeless)
+
+
+def _parts(estimate: Estimate) -> tuple[float, float]:
+    """Coefficients a, b of the own variance a/n + b/n² at n samples, for the given reference."""
+    own = estimate.sample
+    assert own.n is not None
+    quadratic = min(own.quadratic_variance, own.variance)
+    return (own.variance - quadratic) * own.n, quadratic * own.n**2
+
+
+def _paths(
+    pilots: Sequence[Estimate], n: Float, linear: Float, quadratic: Float, rng: np.random.Generator
+) -> Float:
+    """Losses at the looks, shape (runs, looks, K).
+
+    Both parts of the noise are sums with independent steps, divided by n and by n².
+    """
+    shape = (RUNS, len(n), len(pilots))
+    first = np.sqrt(np.diff(n, axis=0, prepend=0.0)) * rng.standard_normal(shape)
+    second = np.sqrt(np.diff(n**2, axis=0, prepend=0.0)) * rng.standard_normal(shape)
+    noise = np.sqrt(linear) * first.cumsum(axis=1) / n
+    noise += np.sqrt(quadratic) * second.cumsum(axis=1) / n**2
+    spread = np.sqrt([pilot.sample.variance for pilot in pilots])
+    centres = np.array([pilot.loss for pilot in pilots])
+    losses: Float = centres + spread * rng.standard_normal((RUNS, 1, len(pilots))) + noise
+    return losses
+
+
+def _proofs(
+    first: Look, second: Look, sizes: tuple[int, ...], critical: float
+) -> list[tuple[float, float, float]]:
+    """Return the leads that are proof for either arm at each look, and the reference's std. error.
+
+    The latter is 0 where it is not known how much of the noise both share.
+    """
+    one, two = first.estimate, second.estimate
+    n, m = one.sample.n, two.sample.n
+    assert n is not None
+    assert m is not None
+    sign = -1.0 if one.higher_is_better else 1.0
+    shared = third_cumulant(first, second) - sign * (second.third - first.third)
+    variance = difference(one, two).stderr ** 2 - one.sample.variance - two.sample.variance
+    common = max(variance, 0.0)
+    mixed = min(one.reference.mixed_variance + two.reference.mixed_variance, common)
+    found = []
+    for size in sizes:
+        own = [a / size + b / size**2 for a, b in map(_parts, (one, two))]
+        reference = common - mixed * (1.0 - max(n, m) / size)
+        stderr = math.sqrt(sum(own) + reference)
+        if not stderr > 0.0:
+            found.append((math.inf, math.inf, 0.0))  # without any noise there is no test
+            continue
+        near, far = (n / size) ** 2, (m / size) ** 2
+        third = shared + sign * (second.third * far - first.third * near)
+        curvature = sign * (two.sample.curvature * far - one.sample.curvature * near)
+        degrees = welch_degrees_of_freedom(
+            (own[0], one.sample.degrees_of_freedom * size / n),
+            (own[1], two.sample.degrees_of_freedom * size / m),
+            (reference, min(one.reference.degrees_of_freedom, two.reference.degrees_of_freedom)),
+        )
+        level = studentised(critical, degrees)
+        proofs = leads_that_prove(level, stderr, third=third, curvature=curvature)
+        known = first.cancels and second.cancels
+        found.append((*proofs, math.sqrt(reference) if known else 0.0))
+    return found

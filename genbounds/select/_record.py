@@ -125,20 +125,18 @@ class Record:
         """
         records = {}
         for position, (name, record) in enumerate(self._read().items()):
-            path = self._rows_path(position)
-            rows = self._rows(path, record.n)
-            if _digest(rows) != record.digest:
+            path, rows = self._folder / f"{position}.npy", np.empty((0, 0))
+            if record.n:
+                try:
+                    rows = read_features(path)[: record.n]
+                except InputError as error:
+                    raise self._damaged(path, "it is missing or damaged") from error
+            digest = hashlib.blake2b(digest_size=16)
+            add_digest(digest, rows)
+            if record.digest != (digest.hexdigest() if record.n else ""):
                 raise self._damaged(path, "its rows are not those that were recorded")
             records[name] = record, rows
         return records
-
-    def _rows(self, path: Path, n: int) -> NDArray[Any]:
-        if not n:
-            return np.empty((0, 0))
-        try:
-            return read_features(path)[:n]
-        except InputError as error:
-            raise self._damaged(path, "it is missing or damaged") from error
 
     def save(self, arms: dict[str, tuple[ArmRecord, NDArray[Any] | None]]) -> None:
         """Write everything; a crash in between leaves the folder as it was or complete.
@@ -149,7 +147,7 @@ class Record:
             if rows is not None:
                 buffer = io.BytesIO()
                 np.save(buffer, rows, allow_pickle=False)
-                atomic_write(self._rows_path(position), buffer.getvalue())
+                atomic_write(self._folder / f"{position}.npy", buffer.getvalue())
         state = {
             "version": _VERSION,
             "identity": asdict(self._identity),
@@ -192,13 +190,12 @@ class Record:
 
     def _claim(self) -> None:
         """Mark a new folder as this run's, before a file of somebody else is written over."""
-        if self._folder.is_dir():
-            others = sorted(file.name for file in self._folder.glob("*.npy") if file.stem.isdigit())
-            if others:
-                raise InputError(
-                    f"{display(self._folder)} holds {display(others[0])}, which is of no recorded "
-                    "run and would be written over: choose an empty folder."
-                )
+        others = sorted(file for file in self._folder.glob("*.npy") if file.stem.isdigit())
+        if others:
+            raise InputError(
+                f"{display(self._folder)} holds {display(others[0].name)}, which is of no recorded "
+                "run and would be written over: choose an empty folder."
+            )
         self.save({})
 
     def _damaged(self, path: Path, what: str) -> InputError:
@@ -206,9 +203,6 @@ class Record:
             f"{display(path)}: {what}: choose an empty folder; or delete "
             f"{display(self._folder)}, if it holds nothing else, to start again."
         )
-
-    def _rows_path(self, position: int) -> Path:
-        return self._folder / f"{position}.npy"
 
 
 def _checksum(state: dict[str, Any]) -> str:
@@ -221,12 +215,3 @@ def add_digest(digest: hashlib.blake2b, rows: NDArray[Any]) -> None:
     for row in rows:
         key = hashlib.blake2b(np.ascontiguousarray(row, dtype=np.float64).data, digest_size=8)
         digest.update(key.digest())
-
-
-def _digest(rows: NDArray[Any]) -> str:
-    """Digest of rows as `Sampler` makes it; empty of no rows."""
-    if not rows.size:
-        return ""
-    digest = hashlib.blake2b(digest_size=16)
-    add_digest(digest, rows)
-    return digest.hexdigest()

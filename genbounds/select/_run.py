@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
-from numbers import Real
+from contextlib import ExitStack
+from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -26,13 +27,11 @@ from genbounds.estimators import (
 from genbounds.files import display, locked
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.select._arms import FunctionArm, digest_of
-from genbounds.select._budget import Budget
-from genbounds.select._context_selection import Context, ContextSelection
-from genbounds.select._contexts import arms_in, carried_out, check_contexts, together
 from genbounds.select._loop import Loop
-from genbounds.select._selection import Selection
+from genbounds.select._selection import Context, ContextSelection, Selection
 from genbounds.select._settings import Settings
 from genbounds.select._state import State
+from genbounds.select._summary import summarise, together
 from genbounds.select.policies import POLICIES
 from genbounds.select.policies._policy import Policy
 from genbounds.validation import (
@@ -94,12 +93,6 @@ def run(
     contexts: Mapping[Any, Any] | Iterable[Any],
     **more: Any,
 ) -> ContextSelection: ...
-
-
-@overload
-def run(
-    arms: Mapping[str, Any], reference: Any, *args: Any, target: str, **more: Any
-) -> Selection | MixtureSelection: ...
 
 
 def run(  # type: ignore[misc]  # the short overloads take the same parameters
@@ -248,12 +241,11 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
     check_choice("target", target, TARGETS)
     spec = metric_spec(metric)
     spec.check_growing("selection")
-    references: dict[Context | None, Any] = {None: reference}
     if contexts is not None:
         _does_not_apply("with contexts", top=top != 1, target=target != "best")
-        references = check_contexts(contexts, reference, spec)
-    line_up = {context: _arms(arms_in(arms, context), real) for context, real in references.items()}
+    references = _references(contexts, reference, spec)
     common: dict[str, Any] = {
+        "arms": _line_up(arms, references),
         "confidence": check_confidence("confidence", confidence),
         "tolerance": check_not_negative("tolerance", tolerance),
         "batch": check_count("batch", batch),
@@ -265,80 +257,97 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
         "retries": check_count("retries", retries, minimum=0),
         "dtype": _dtype(dtype),
         "cost": _by_arm("cost", cost, arms),
+        "metric": spec,
     }
     if target == "mixture":
         _does_not_apply(
             "to target 'mixture'", top=top != 1, joins=joins, record=record, progress=progress
         )
-        return _mixture(line_up[None], reference, policy, spec, options, common)
+        return _mixture(reference, policy, options, common)
     common |= {
         "policy": _policy(policy, within=contexts is not None),
         "top": check_count("top", top),
         "joins": _by_arm("joins", joins, arms),
     }
-    loops = _loops(line_up, references, spec, options, record, common)
-    with nullcontext() if record is None else locked(record, use=display(record)):
-        ended = carried_out(loops, progress)
-    return ended[None] if contexts is None else together(loops, ended)
+    loops = _loops(references, options, record, common)
+    _carry_out(loops, record, progress)
+    return loops[None].result if contexts is None else together(loops)
 
 
-def _mixture(
-    arms: dict[str, Arm],
-    reference: Any,
-    policy: str | Policy,
-    spec: MetricSpec,
-    options: Mapping[str, Any] | None,
-    common: Mapping[str, Any],
-) -> MixtureSelection:
+def _mixture(reference: Any, policy: Any, options: Any, common: Any) -> MixtureSelection:
     # A leaf above selection: this documented target is the one door to it.
     from genbounds.mixtures._online import ALLOCATIONS, MixtureLoop, MixtureSettings
 
+    spec: MetricSpec = common["metric"]
     _check_reference(spec, reference, "reference")
-    wanted = MixtureSettings(
-        **common,
-        arms=arms,
-        metric=spec,
-        options=spec.checked(reference, options),
-        policy=check_choice("policy", policy, ALLOCATIONS),
-    )
-    return MixtureLoop(reference, wanted).run()
+    own = {"arms": common["arms"][None], "options": spec.checked(reference, options)}
+    own["policy"] = check_choice("policy", policy, ALLOCATIONS)
+    return MixtureLoop(reference, MixtureSettings(**(common | own))).run()
 
 
 def _loops(
-    line_up: Mapping[Any, dict[str, Arm]],
-    references: Mapping[Any, Any],
-    spec: MetricSpec,
-    options: Mapping[str, Any] | None,
-    record: str | os.PathLike[str] | None,
-    common: Mapping[str, Any],
+    references: Mapping[Any, Any], options: Any, record: Any, common: Any
 ) -> dict[Any, Loop]:
-    """Return a loop for every context, or the one for None; they share a budget."""
+    """Return a loop for every context, or the one for None; all share the budget of the first."""
+    spec, policy, budget = common["metric"], common["policy"], None
     loops: dict[Any, Loop] = {}
-    budget: Budget | None = None
-    policy: Policy = common["policy"]
     for place, (context, real) in enumerate(references.items()):
-        within = context is not None
-        name = f"contexts[{context!r}]" if within else "reference"
+        name, own = "reference", {"record": record}
+        if context is not None:
+            name, own = f"contexts[{context!r}]", {"place": place, "context": str(context)}
+            own["record"] = None if record is None else Path(record, str(place))
         with calling("real", name):
             prepared = spec.prepared(real, options)
         policy.check(prepared)
         if policy.certifies:
             # With contexts, one that cannot be decided does not end the others.
-            sampled = prepared.sampled_reference and not within
+            sampled = prepared.sampled_reference and context is None
             _check_reference(spec, real, name, sampled=sampled)
-        settings = Settings(
-            **common,
-            arms=line_up[context],
-            metric=prepared,
-            record=Path(record, str(place)) if within and record is not None else record,
-            reference="" if record is None else digest_of(real),
-            place=place if within else None,
-            contexts=len(references),
-            context=str(context) if within else "",
-        )
-        loops[context] = Loop(settings, budget)
+        own |= {"metric": prepared, "reference": "" if record is None else digest_of(real)}
+        own |= {"arms": common["arms"][context], "contexts": len(references)}
+        loops[context] = Loop(Settings(**(common | own)), budget)
         budget = loops[context].budget
     return loops
+
+
+def _carry_out(
+    loops: Mapping[Any, Loop], record: Any, progress: Callable[[State], None] | None
+) -> None:
+    """Carry out the runs of all contexts (or the one for None), a round of each one in turn.
+
+    Raises
+    ------
+    InputError
+        If in every one every arm was set aside before it had a score.
+    """
+    with ExitStack() as ended:
+        if record is not None:
+            ended.enter_context(locked(record, use=display(record)))
+        for loop in loops.values():
+            loop.resume()
+        for loop in loops.values():
+            ended.callback(loop.save)
+        for context, loop in loops.items():
+            try:
+                loop.start()
+            except InputError as error:
+                if error.argument or context is None:
+                    raise
+                raise InputError(f"context {quoted(context)}: {error.text}") from error
+        going = {context: loop.rounds() for context, loop in loops.items()}
+        while going:
+            for context in list(going):
+                state = next(going[context], None)
+                if state is None:
+                    del going[context]
+                    loops[context].result = summarise(loops[context])
+                elif progress is not None:
+                    progress(state)
+    failures = {context: loop.failure for context, loop in loops.items()}
+    if all(failures.values()):
+        context, failure = next(iter(failures.items()))
+        none = "" if context is None else f"no context has a result; {quoted(context)}: "
+        raise InputError(f"{none}{failure}")
 
 
 def _check_reference(spec: MetricSpec, real: Any, name: str, *, sampled: bool = False) -> None:
@@ -361,9 +370,8 @@ def _check_reference(spec: MetricSpec, real: Any, name: str, *, sampled: bool = 
 
 
 def _does_not_apply(where: str, **given: Any) -> None:
-    for name, value in given.items():
-        if value:
-            raise InputError(f"does not apply {where}: leave it out.", argument=name)
+    if name := next((name for name, value in given.items() if value), ""):
+        raise InputError(f"does not apply {where}: leave it out.", argument=name)
 
 
 def _policy(policy: str | Policy, *, within: bool) -> Policy:
@@ -377,35 +385,37 @@ def _policy(policy: str | Policy, *, within: bool) -> Policy:
     return policy
 
 
-def _arms(arms: Mapping[str, Any], reference: Any) -> dict[str, Arm]:
-    """Check names, arms and their encoders; a plain function becomes an arm."""
+def _line_up(arms: Any, references: Mapping[Any, Any]) -> dict[Any, dict[str, Arm]]:
+    """Return the arms of every context; the same encoder has made the rows of all in it."""
+    line_up = {context: _arms(_arms_in(arms, context)) for context in references}
+    for context, real in references.items():
+        own = {f"arm {name!r}": origin_of(arm) for name, arm in line_up[context].items()}
+        check_same_encoder({"`reference`": origin_of(real)} | own)
+    return line_up
+
+
+@calling("", "arms")
+def _arms(arms: Mapping[str, Any]) -> dict[str, Arm]:
+    """Check names and arms; a plain function becomes an arm."""
     if not isinstance(arms, Mapping):
-        raise InputError(
-            f"must be a mapping of names to arms; got {type(arms).__name__}.", argument="arms"
-        )
+        raise InputError(f"must be a mapping of names to arms; got {type(arms).__name__}.")
     if not arms:
-        raise InputError("is empty: there is nothing to choose from.", argument="arms")
+        raise InputError("is empty: there is nothing to choose from.")
     line_up: dict[str, Arm] = {}
     for name, arm in arms.items():
         if not isinstance(name, str):
-            raise InputError(f"must have names (str) as keys; got {quoted(name)}.", argument="arms")
+            raise InputError(f"must have names (str) as keys; got {quoted(name)}.")
         if isinstance(arm, type):
             raise InputError(
-                f"must be arms, not classes: make an instance of {arm.__name__} for {name!r}.",
-                argument="arms",
+                f"must be arms, not classes: make an instance of {arm.__name__} for {name!r}."
             )
         if not isinstance(arm, Arm) and not callable(arm):
             raise InputError(
                 f"must be objects with `draw(n, rng)` or functions of (n, rng); {name!r} is of "
                 f"type {type(arm).__name__}. For recorded features use "
-                "genbounds.select.FeatureArm(rows).",
-                argument="arms",
+                "genbounds.select.FeatureArm(rows)."
             )
         line_up[name] = arm if isinstance(arm, Arm) else FunctionArm(arm)
-    check_same_encoder(
-        {"`reference`": origin_of(reference)}
-        | {f"arm {name!r}": origin_of(arm) for name, arm in line_up.items()}
-    )
     return line_up
 
 
@@ -413,21 +423,18 @@ def _by_arm(name: str, given: Any, arms: Mapping[str, Any]) -> dict[str, float]:
     """Check a number for each arm: `cost` above 0, `joins` whole."""
     if given is None:
         return {}
-    if not isinstance(given, Mapping):
-        raise InputError(f"must map arms to numbers; got {type(given).__name__}.", argument=name)
-    for arm, value in given.items():
-        if arm not in arms:
-            names = ", ".join(map(quoted, arms))
-            raise InputError(
-                f"names {quoted(arm)}, which is not among the arms: {names}.", argument=name
-            )
-        if name == "joins":
-            check_count(f"joins[{arm!r}]", value, minimum=0)
-        elif not (isinstance(value, Real) and 0.0 < float(value) <= LARGEST_COST):
-            raise InputError(
-                f"must be positive and at most {LARGEST_COST:g}; got {quoted(value)} for {arm!r}.",
-                argument=name,
-            )
+    with calling("", name):
+        if not isinstance(given, Mapping):
+            raise InputError(f"must map arms to numbers; got {type(given).__name__}.")
+        for arm, value in given.items():
+            if arm not in arms:
+                names = ", ".join(map(quoted, arms))
+                raise InputError(f"names {quoted(arm)}, which is not among the arms: {names}.")
+            if name == "joins":
+                check_count(f"joins[{arm!r}]", value, minimum=0)
+            elif not (isinstance(value, Real) and 0.0 < float(value) <= LARGEST_COST):
+                most = f"must be positive and at most {LARGEST_COST:g}"
+                raise InputError(f"{most}; got {quoted(value)} for {arm!r}.")
     return {arm: float(value) for arm, value in given.items()}
 
 
@@ -447,3 +454,91 @@ def _dtype(value: Any) -> np.dtype[Any] | None:
             f"must be a floating type such as 'float32'; got {quoted(value)}.", argument="dtype"
         )
     return dtype
+
+
+# --- contexts -------------------------------------------------------------------------------------
+
+
+@calling("", "contexts")
+def _references(contexts: Any, reference: Any, metric: MetricSpec) -> dict[Context | None, Any]:
+    """Return the reference of every context, or of None; `reference` is what all were given.
+
+    Raises
+    ------
+    InputError
+        If references are missing or superfluous, or a name is no text or whole number.
+    """
+    needs = metric.reference
+    if contexts is None:
+        return {None: reference}
+    if isinstance(contexts, Mapping):
+        if needs == "none":
+            raise InputError(
+                f"must be a sequence of names: metric {metric.name!r} takes no references."
+            )
+        if reference is not None:
+            raise InputError(
+                "must be None: each context has its own, in `contexts`.", argument="reference"
+            )
+        names, references = list(contexts), list(contexts.values())
+    elif isinstance(contexts, (str, bytes)) or not isinstance(contexts, Iterable):
+        raise InputError(
+            "must map names to references, or be a sequence of names; got "
+            f"{type(contexts).__name__}."
+        )
+    elif needs == "required":
+        raise InputError(
+            f"must map each name to its reference, which metric {metric.name!r} needs; got "
+            f"{type(contexts).__name__}."
+        )
+    else:
+        names = list(contexts)
+        references = [reference] * len(names)
+    names = [_name(name) for name in names]
+    if not names:
+        raise InputError("is empty: name at least one context.")
+    if len({str(name) for name in names}) < len(names):
+        raise InputError("names a context twice.")
+    return dict(zip(names, references, strict=True))
+
+
+def _name(name: Any) -> Context:
+    if isinstance(name, str):
+        return str(name)
+    if not isinstance(name, bool) and isinstance(name, Integral):
+        return int(name)
+    raise InputError(f"must have texts or whole numbers as names; got {quoted(name)}.")
+
+
+@calling("", "arms")
+def _arms_in(arms: Any, context: Context | None) -> Any:
+    """Return the arms of one context, by name; all as they are without contexts.
+
+    An arm is a mapping of contexts to arms, or takes the context as the third argument of its draw.
+    """
+    if context is None or not isinstance(arms, Mapping):
+        return arms
+    return {name: _arm_in(name, arm, context) for name, arm in arms.items()}
+
+
+def _arm_in(name: Any, arm: Any, context: Context) -> Any:
+    if isinstance(arm, Mapping):
+        if context not in arm:
+            raise InputError(
+                f"{quoted(name)} has nothing for context {quoted(context)}: give every arm one in "
+                "each context."
+            )
+        return arm[context]
+    sample = getattr(arm, "draw", arm)
+    if isinstance(arm, type) or not callable(sample):
+        return arm
+    try:
+        inspect.signature(sample).bind(1, None, context)
+    except TypeError:
+        raise InputError(
+            f"with contexts, {quoted(name)} must take (n, rng, context), or be a mapping of "
+            "contexts to arms."
+        ) from None
+    except ValueError:  # a function written in C that does not say
+        pass
+    return FunctionArm(lambda n, rng: sample(n, rng, context), origin_of(arm))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds._text import display, said_by
+from genbounds._text import count, display, said_by
 from genbounds.arms import Arm
 from genbounds.diagnostics import warn_of
 from genbounds.estimators import row_ids
@@ -20,7 +20,8 @@ from genbounds.samples import Sample, features_of
 from genbounds.select._arms import FeatureArm, rows_in_all
 from genbounds.select._independence import copies, order_effect
 from genbounds.select._record import ArmRecord, add_digest
-from genbounds.validation import Float, InputError, check_features, check_finite
+from genbounds.select._selection import ArmStatus
+from genbounds.validation import Float, InputError, calling, check_features, check_finite
 
 _FIRST_CAPACITY = 256
 
@@ -92,6 +93,18 @@ class Sampler:
     def spent(self) -> bool:
         """Whether it has given all rows there are, as far as is known without asking for more."""
         return self.exhausted or self.n >= rows_in_all(self._arm)
+
+    @property
+    def status(self) -> ArmStatus:
+        """Whether the arm is live, and what happened with it."""
+        if self.failure is not None:
+            return ArmStatus(state="set aside", reason=self.failure)
+        remarks = [f"exhausted after {count(self.n, 'sample')}"] if self.spent else []
+        if self.retried:
+            remarks.append(
+                f"{len(self.retried)} failed draws repeated and not used (first: {self.retried[0]})"
+            )
+        return ArmStatus(state="live", reason="; ".join(remarks))
 
     @property
     def columns(self) -> int | None:
@@ -199,15 +212,14 @@ class Sampler:
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # whatever a user's generator raises, sys.exit included
-                reason = _reason(error)
                 if attempt == self._retries:
-                    self.set_aside(reason)
+                    self.set_aside(_reason(error))
                 else:
-                    self.retried.append(reason)
-                continue
-            self._append(rows, labels)
-            self.exhausted = rows.shape[0] < wanted
-            break
+                    self.retried.append(_reason(error))
+            else:
+                self._append(rows, labels)
+                self.exhausted = len(rows) < wanted
+                break
         before = self._mark.n
         self._mark = ArmRecord(
             n=self.n,
@@ -218,18 +230,16 @@ class Sampler:
         )
         return self.n - before
 
+    @calling("", "draw")
     def _received(self, drawn: Any, wanted: int) -> tuple[NDArray[Any], Labels]:
         """Check what an arm has returned: the one place where rows enter a run."""
         rows = check_features("draw", features_of(drawn), minimum=0)
         labels = self._labels_of(drawn)
         if rows.shape[0] > wanted:
-            raise InputError(
-                f"returned {rows.shape[0]} rows where {wanted} were asked for.", argument="draw"
-            )
+            raise InputError(f"returned {rows.shape[0]} rows where {wanted} were asked for.")
         if self.columns is not None and rows.shape[1] != self.columns:
             raise InputError(
-                f"returned {rows.shape[1]} columns where earlier batches had {self.columns}.",
-                argument="draw",
+                f"returned {rows.shape[1]} columns where earlier batches had {self.columns}."
             )
         check_finite("draw", rows)
         if self._dtype is not None and rows.dtype != self._dtype:
@@ -238,8 +248,7 @@ class Sampler:
             if not np.isfinite(rows).all():
                 raise InputError(
                     f"returned values beyond the range of `dtype` {self._dtype.name}: keep "
-                    "the samples in a wider type.",
-                    argument="draw",
+                    "the samples in a wider type."
                 )
         return rows, labels
 
@@ -249,16 +258,11 @@ class Sampler:
         if isinstance(drawn, Sample):
             for name in ("weights", "seeds"):
                 if getattr(drawn, name) is not None:
-                    raise InputError(
-                        f"returned {name}, which a selection does not take.", argument="draw"
-                    )
+                    raise InputError(f"returned {name}, which a selection does not take.")
             given = dict(zip(("groups", "strata"), drawn.labels, strict=True))
         labels = {name: ids.tolist() for name, ids in given.items() if ids is not None}
         if self.n and labels.keys() != self._labels.keys():
-            raise InputError(
-                "returned groups or strata in some batches only: give them in all.",
-                argument="draw",
-            )
+            raise InputError("returned groups or strata in some batches only: give them in all.")
         return labels
 
     def _replay(self, wanted: int) -> int:

@@ -1,7 +1,8 @@
-"""The result of a run."""
+"""The result of a run, and of a run with contexts: which model for which kind of prompt."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -9,10 +10,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds._tables import Line, Warned
-from genbounds._text import percent, short, shown
+from genbounds._tables import InHand, Line, Warned
+from genbounds._text import count, number, percent, short, shown
 from genbounds.results import Diagnostic, Score, hedged, listing, titled
 from genbounds.validation import Float, InputError
+
+Context = str | int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +96,8 @@ class History:
         ndarray of shape (steps,)
         """
         shortfall = self._shortfall(truth, higher_is_better)
-        return _running_mean(shortfall)
+        mean: Float = np.cumsum(shortfall) / np.arange(1, self.picks.size + 1)
+        return mean
 
     def optimal_pick_ratio(
         self, truth: Mapping[str, float], *, higher_is_better: bool = False
@@ -102,30 +106,21 @@ class History:
 
         `truth` and `higher_is_better` as for `average_regret`.
         """
-        shortfall = self._shortfall(truth, higher_is_better)
-        return _running_mean((shortfall == 0.0).astype(np.float64))
+        right = self._shortfall(truth, higher_is_better) == 0.0
+        share: Float = np.cumsum(right) / np.arange(1, self.picks.size + 1)
+        return share
 
     def _shortfall(self, truth: Mapping[str, float], higher_is_better: bool) -> Float:
         """Of each pick, against the best arm there was."""
-        losses = self._values(truth) * (-1.0 if higher_is_better else 1.0)
-        steps = np.arange(self.picks.size)
-        best = np.full(self.picks.size, np.inf)
-        for loss, joined in zip(losses, self.joined or (0,) * losses.size, strict=True):
-            if joined >= 0:
-                best = np.where(steps >= joined, np.minimum(best, loss), best)
-        shortfall: Float = losses[self.picks] - best
-        return shortfall
-
-    def _values(self, truth: Mapping[str, float]) -> Float:
         missing = [name for name in self.names if name not in truth]
         if missing:
             raise InputError(f"has no value for {', '.join(map(repr, missing))}.", argument="truth")
-        return np.array([truth[name] for name in self.names], dtype=np.float64)
-
-
-def _running_mean(x: Float) -> Float:
-    mean: Float = np.cumsum(x) / np.arange(1, x.size + 1)
-    return mean
+        losses = np.array([truth[name] for name in self.names], dtype=np.float64)
+        losses *= -1.0 if higher_is_better else 1.0
+        joined = np.array(self.joined or [0] * losses.size)
+        there = (joined >= 0) & (np.arange(self.picks.size)[:, None] >= joined)
+        shortfall: Float = losses[self.picks] - np.where(there, losses, np.inf).min(axis=1)
+        return shortfall
 
 
 class Drawn(Warned):
@@ -248,3 +243,124 @@ class Selection(Drawn):
         ]
         rows += [(shown(name), None, f"set aside: {why}") for name, why in self.set_aside.items()]
         return listing(head, rows, *self.warnings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextSelection(InHand):
+    """Which arm is best in each context, as far as that is certified.
+
+    Attributes
+    ----------
+    contexts : dict of str or int to Selection
+        The run of each context. All their certified winners are right together, and all their
+        score intervals hold together, with probability `confidence` each.
+    recommended : dict of str or int to str or None
+        One arm for each context, for who must choose now: the winner; where nothing is certified,
+        the best of the undefeated arms by estimates that are pooled over contexts. That is an
+        estimate without any guarantee. None where every arm was set aside.
+    confidence : float
+    policy, metric : str
+    """
+
+    _json = "* winners undecided certified samples=total_samples cost"
+
+    _names = "Context"
+
+    contexts: dict[Context, Selection]
+    recommended: dict[Context, str | None]
+    confidence: float
+    policy: str
+    metric: str
+
+    @property
+    def winners(self) -> dict[Context, str | None]:
+        """The certified arm of each context; None where the context is undecided."""
+        return {
+            context: selection.best if selection.certified else None
+            for context, selection in self.contexts.items()
+        }
+
+    @property
+    def undecided(self) -> dict[Context, tuple[str, ...]]:
+        """The contexts without a winner, and between which arms each is undecided."""
+        return {
+            context: selection.undecided
+            for context, selection in self.contexts.items()
+            if not selection.certified
+        }
+
+    @property
+    def certified(self) -> bool:
+        """Whether every context has its winner."""
+        return not self.undecided
+
+    @property
+    def recommended_scores(self) -> dict[str, Score]:
+        """Score of each recommended arm that has one, by the context as text."""
+        return {
+            str(context): selection.scores[arm]
+            for context, selection in self.contexts.items()
+            for arm in [self.recommended[context]]
+            if arm is not None and arm in selection.scores
+        }
+
+    @property
+    def set_aside(self) -> dict[Context, dict[str, str]]:
+        """Arms that count no longer, with the reason, in each context that has some."""
+        return {
+            context: selection.set_aside
+            for context, selection in self.contexts.items()
+            if selection.set_aside
+        }
+
+    @property
+    def total_samples(self) -> int:
+        """Samples drawn from all arms in all contexts."""
+        return sum(selection.total_samples for selection in self.contexts.values())
+
+    @property
+    def cost(self) -> float:
+        """Cost of all samples; their number if no costs were given."""
+        return sum(selection.cost for selection in self.contexts.values())
+
+    def __str__(self) -> str:
+        """Return one line for a log."""
+        total = len(self.contexts)
+        found = ", ".join(
+            f"{shown(str(context))}: {'undecided' if winner is None else shown(winner)}"
+            for context, winner in self.winners.items()
+        )
+        aside = "".join(
+            f"; set aside for {shown(str(context))}: {', '.join(map(shown, arms))}"
+            for context, arms in self.set_aside.items()
+        )
+        return (
+            f"{self.metric}, {total - len(self.undecided)} of {count(total, 'context')} certified, "
+            f"together at {percent(self.confidence)}: {found}; "
+            f"{number(self.total_samples)} samples{aside}"
+        )
+
+    def __repr__(self) -> str:
+        return f"ContextSelection({self})"
+
+    def _lines(self) -> list[Line]:
+        lines, scores, winners = [], self.recommended_scores, self.winners
+        for context, selection in self.contexts.items():
+            winner = winners[context]
+            lines.append(
+                Line.of(
+                    str(context),
+                    scores.get(str(context), Line(name="", value=math.nan)),
+                    winner="undecided" if winner is None else shown(winner),
+                    undecided=", ".join(map(shown, selection.undecided)) or "–",
+                    recommended=shown(self.recommended[context] or "–"),
+                    samples=selection.total_samples,
+                )
+            )
+        return lines
+
+    def _caption(self) -> str:
+        return (
+            f"{self.metric} of the recommended arm in each context, "
+            f"{percent(self.confidence)} intervals"
+        )

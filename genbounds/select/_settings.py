@@ -1,13 +1,15 @@
-"""The settings of a run, checked against one another."""
+"""The settings of a run, checked against one another; what it may spend."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from genbounds.arms import Arm
 from genbounds.estimators import Prepared
@@ -20,6 +22,53 @@ SAMPLES_PER_ARM = 50_000
 
 STEPS = 1_000
 """Horizon of the papers' experiments: default budget, in batches, of policies that never stop."""
+
+_ROUNDING = 1e-9
+
+
+class Budget:
+    """Counts what samples cost.
+
+    Parameters
+    ----------
+    total : float or None
+        Most that may be spent; None: no limit.
+    cost : ndarray of shape (K,)
+        Of one sample of each arm.
+    batch : int
+        Samples of a step.
+
+    Attributes
+    ----------
+    spent : float
+    """
+
+    def __init__(self, total: float | None, cost: Float, batch: int) -> None:
+        self.total = math.inf if total is None else total
+        self.spent = 0.0
+        self._cost, self._batch = cost, batch
+
+    @property
+    def payable(self) -> NDArray[np.bool_]:
+        """Arms of which at least one sample can be paid."""
+        left: Float = (self.total - self.spent) / self._cost
+        return left * (1.0 + _ROUNDING) >= 1.0
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether not even a sample of the cheapest arm can be paid."""
+        return not self.payable.any()
+
+    def affordable(self, arm: int) -> int:
+        """Return how many samples of a batch of `arm` can be paid."""
+        left = (self.total - self.spent) / float(self._cost[arm])
+        return int(min(self._batch, max(0.0, left * (1.0 + _ROUNDING))))
+
+    def pay(self, arm: int, n: int) -> float:
+        """Take `n` samples of `arm` off; return what they cost."""
+        price = n * float(self._cost[arm])
+        self.spent += price
+        return price
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,28 +109,18 @@ class Drawing:
         """Cost of a sample of every arm."""
         return np.array([self.cost.get(name, 1.0) for name in self.arms])
 
-    @property
-    def root(self) -> tuple[int, ...]:
-        """Where the random streams of this run begin."""
-        return ()
-
     def stream(self, *key: int) -> np.random.Generator:
         """Return the generator of one arm (1 + its position), or of everything else (0)."""
-        root = np.random.SeedSequence(self.seed, spawn_key=(*self.root, *key))
-        return np.random.default_rng(root)
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
 
     def samplers(self, limits: Iterable[int]) -> list[Sampler]:
         """Return what draws from each arm, at most so many samples of it."""
+        how: dict[str, Any] = {"retries": self.retries, "dtype": self.dtype}
         return [
-            Sampler(
-                name,
-                self.arms[name],
-                self.stream(1 + position),
-                limit=limit,
-                retries=self.retries,
-                dtype=self.dtype,
+            Sampler(name, arm, self.stream(1 + position), limit=limit, **how)
+            for position, ((name, arm), limit) in enumerate(
+                zip(self.arms.items(), limits, strict=True)
             )
-            for position, (name, limit) in enumerate(zip(self.arms, limits, strict=True))
         ]
 
 
@@ -144,10 +183,9 @@ class Settings(Drawing):
         """The arms, in order."""
         return tuple(self.arms)
 
-    @property
-    def root(self) -> tuple[int, ...]:
+    def stream(self, *key: int) -> np.random.Generator:
         """Every context has streams of its own."""
-        return () if self.place is None else (self.place,)
+        return Drawing.stream(self, *(() if self.place is None else (self.place,)), *key)
 
     @property
     def total_budget(self) -> int | None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +37,7 @@ class RunningScores:
 
     def __init__(self, make: Callable[[int], Running]) -> None:
         self._make = make
-        self._kept: OrderedDict[int, Running] = OrderedDict()
+        self._kept: dict[int, Running] = {}  # the least recently used first
 
     def of(self, arm: int, rows: NDArray[Any]) -> Running:
         """Return the score of all `rows` of `arm`, of which it may know the first ones already."""
@@ -48,24 +47,8 @@ class RunningScores:
         self._kept[arm] = score
         held = sum(other.nbytes for other in self._kept.values())
         while held > CACHE_BYTES and len(self._kept) > 1:
-            held -= self._kept.popitem(last=False)[1].nbytes
+            held -= self._kept.pop(next(iter(self._kept))).nbytes
         return score
-
-
-class Refreshed(Generic[T]):
-    """A value of every arm, computed anew whenever its sample has grown by a share of itself."""
-
-    def __init__(self) -> None:
-        self._kept: dict[int, tuple[int, T]] = {}
-
-    def of(
-        self, arm: int, n: int, compute: Callable[[], T], *, growth: float = GROWTH
-    ) -> tuple[int, T]:
-        """Return the value of `arm` and the rows that it was computed from; now it has `n`."""
-        known = self._kept.get(arm)
-        if known is None or n - known[0] >= growth * known[0]:
-            known = self._kept[arm] = n, compute()
-        return known
 
 
 @dataclass(slots=True, kw_only=True)
@@ -131,6 +114,26 @@ class State:
         if key not in self._kept:
             self._kept[key] = compute()
         return cast(T, self._kept[key])
+
+    def refreshed(
+        self, key: object, arm: int, compute: Callable[[], T], *, growth: float = GROWTH
+    ) -> tuple[int, T]:
+        """Return what `compute` gave of `arm`, and its rows then; anew once they grew by a share.
+
+        Parameters
+        ----------
+        key : object
+            What is computed.
+        arm : int
+        compute : callable
+        growth : float
+            The share.
+        """
+        n = len(self.rows[arm])
+        known = self._kept.get((key, arm))
+        if known is None or n - known[0] >= growth * known[0]:
+            known = self._kept[key, arm] = n, compute()
+        return cast(tuple[int, T], known)
 
     def running(self, arm: int) -> Running | None:
         """Plug-in score of all rows of `arm`, brought up to date; None if the metric has none."""

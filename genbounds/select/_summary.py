@@ -3,59 +3,58 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._random_effects import shrunken
 from genbounds._text import count, number, percent, short, shown
 from genbounds.diagnostics import warn_of
 from genbounds.estimators import Estimate
 from genbounds.results import Score
 from genbounds.select._loop import Loop
-from genbounds.select._sampler import Sampler
-from genbounds.select._selection import ArmStatus, History, Selection
-from genbounds.validation import InputError
+from genbounds.select._selection import Context, ContextSelection, History, Selection
+from genbounds.validation import Float, InputError
 
 
 def summarise(loop: Loop) -> Selection:
     """Make the result of a finished run."""
-    certificate, settings = loop.certificate, loop.settings
-    estimates = final_estimates(loop)
+    certificate, settings, names = loop.certificate, loop.settings, loop.settings.names
+    estimates, answer = _final_estimates(loop), certificate.answer()
     scores = {arm: _final_score(loop, arm, estimate) for arm, estimate in estimates.items()}
-    losses = [estimates[k].loss if k in estimates else math.inf for k in range(certificate.arms)]
-    answer = certificate.answer()
-    top = best_guess(loop, losses) if answer is None else answer
+    losses = np.full(certificate.arms, math.inf)
+    losses[list(estimates)] = [estimate.loss for estimate in estimates.values()]
+    top = _best_guess(loop, losses) if answer is None else answer
     order = sorted(
-        range(len(loop.samplers)),
-        key=lambda arm: (arm not in top, certificate.levels[arm] == 0, losses[arm]),
+        scores, key=lambda arm: (arm not in top, certificate.levels[arm] == 0, losses[arm])
     )
-    names = settings.names
+    stopped = _stopped(loop)
+    picks, drawn = np.array([loop.picks, loop.drawn], dtype=np.int32)
+    picks.flags.writeable = drawn.flags.writeable = False
     return Selection(
         best=names[top[0]],
         certified=answer is not None,
         confidence=settings.confidence,
         samples={sampler.name: sampler.n for sampler in loop.samplers},
-        scores={names[arm]: scores[arm] for arm in order if arm in scores},
+        scores={names[arm]: scores[arm] for arm in order},
         steps=loop.state.step,
         top=tuple(names[arm] for arm in top),
-        undecided=()
-        if answer is not None
-        else tuple(names[arm] for arm in np.flatnonzero(certificate.undecided())),
-        stopped=_stopped(loop),
+        undecided=_named(loop, certificate.undecided()) if answer is None else (),
+        stopped=stopped,
         policy=settings.policy.name,
         metric=settings.metric.name,
-        arms=statuses(loop.samplers),
+        arms={sampler.name: sampler.status for sampler in loop.samplers},
         history=History(
             names=names,
-            picks=_frozen(loop.picks),
-            drawn=_frozen(loop.drawn),
+            picks=picks,
+            drawn=drawn,
             looks=tuple(loop.looks),
-            joined=tuple(int(step) for step in loop.joined),
+            joined=tuple(loop.joined),
         ),
         cost=loop.cost,
         tolerance=settings.tolerance,
-        notes=_notes(loop),
+        notes=_notes(loop, stopped),
         warnings=tuple(
             warning.of(names[arm])
             for arm in top
@@ -65,7 +64,7 @@ def summarise(loop: Loop) -> Selection:
     )
 
 
-def final_estimates(loop: Loop) -> dict[int, Estimate]:
+def _final_estimates(loop: Loop) -> dict[int, Estimate]:
     """Latest evaluation of every arm; of all its rows if it had no look."""
     estimates: dict[int, Estimate] = {}
     for arm, sampler in enumerate(loop.samplers):
@@ -89,7 +88,7 @@ def _final_score(loop: Loop, arm: int, estimate: Estimate) -> Score:
     return loop.score(estimate, *warnings)
 
 
-def best_guess(loop: Loop, losses: Sequence[float]) -> tuple[int, ...]:
+def _best_guess(loop: Loop, losses: Float) -> tuple[int, ...]:
     """Without a certificate: the `top` undefeated live arms with the best estimates.
 
     An arm that had its first look comes before one that had none: the score of a handful of
@@ -98,18 +97,10 @@ def best_guess(loop: Loop, losses: Sequence[float]) -> tuple[int, ...]:
     certificate = loop.certificate
     live = np.flatnonzero(certificate.live)
     if live.size == 0:
-        live = np.arange(len(loop.samplers))
-    defeats = certificate.beats[live].sum(axis=0)
-    ranked = sorted(
-        live,
-        key=lambda arm: (
-            defeats[arm] >= certificate.top,
-            certificate.levels[arm] == 0,
-            losses[int(arm)],
-            -loop.state.n[arm],
-        ),
-    )
-    return tuple(int(arm) for arm in ranked[: certificate.top])
+        live = np.arange(certificate.arms)
+    beaten = certificate.beats[live].sum(axis=0) >= certificate.top
+    ranked = np.lexsort((-loop.state.n, losses, certificate.levels == 0, beaten))
+    return tuple(ranked[np.isin(ranked, live)][: certificate.top].tolist())
 
 
 def _stopped(loop: Loop) -> str:
@@ -119,7 +110,7 @@ def _stopped(loop: Loop) -> str:
     if loop.futile:
         return "reference"
     live = np.flatnonzero(certificate.live)
-    if any(loop.budget.affordable(int(arm)) == 0 for arm in live):
+    if not loop.budget.payable[live].all():
         return "budget"
     if live.size <= certificate.top:
         return "no rival"
@@ -130,26 +121,7 @@ def _stopped(loop: Loop) -> str:
     return "limit"
 
 
-def statuses(samplers: Sequence[Sampler]) -> dict[str, ArmStatus]:
-    """Whether each arm is live, and what happened with it."""
-    states = {}
-    for sampler in samplers:
-        if sampler.failure is not None:
-            states[sampler.name] = ArmStatus(state="set aside", reason=sampler.failure)
-            continue
-        remarks = []
-        if sampler.spent:
-            remarks.append(f"exhausted after {count(sampler.n, 'sample')}")
-        if sampler.retried:
-            remarks.append(
-                f"{len(sampler.retried)} failed draws repeated and not used (first: "
-                f"{sampler.retried[0]})"
-            )
-        states[sampler.name] = ArmStatus(state="live", reason="; ".join(remarks))
-    return states
-
-
-def _notes(loop: Loop) -> tuple[str, ...]:
+def _notes(loop: Loop, stopped: str) -> tuple[str, ...]:
     certificate, settings = loop.certificate, loop.settings
     answer = "a certified answer"
     if settings.tolerance:
@@ -169,7 +141,7 @@ def _notes(loop: Loop) -> tuple[str, ...]:
         )
     notes = [promise]
     if certificate.answer() is None:
-        notes.append("no certificate: " + _why_not(loop))
+        notes.append("no certificate: " + _why_not(loop, stopped))
     notes += [
         f"{shown(name)}: {doubtful} of {levels} looks were unreliable and are no evidence"
         for name, doubtful, levels in zip(
@@ -183,45 +155,95 @@ def _notes(loop: Loop) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _why_not(loop: Loop) -> str:
-    certificate, total = loop.certificate, loop.budget.total
-    live = int(certificate.live.sum())
-    if live <= certificate.top:
+def _why_not(loop: Loop, stopped: str) -> str:
+    certificate = loop.certificate
+    if (live := int(certificate.live.sum())) <= certificate.top:
         return f"{count(live, 'arm')} left, and none to compare with"
-    stopped = _stopped(loop)
-    match stopped:
-        case "budget" if unscored := _named(loop, certificate.live & (certificate.levels == 0)):
-            reason = (
-                f"the budget of {short(float(total or 0))} ended before the first look "
-                f"({certificate.sizes[0]} samples) of {unscored}"
-            )
-        case "budget":
-            reason = f"the budget of {short(float(total or 0))} is spent"
-        case "reference":
-            reason = (
-                "the reference sample is too small to separate the leading models: only a larger "
-                "one can"
-            )
-        case "exhausted":
-            reason = (
-                "arms were exhausted or set aside before the question was answered, as arms are "
-                "compared at equal numbers of samples"
-            )
-        case _:
-            reason = f"the limit of {certificate.sizes[-1]} samples per arm is reached"
-    hint = (
-        ""
-        if stopped == "reference"
-        else " (`genbounds plan --confidence` says how many samples it may take)"
+    budget, last = f"the budget of {short(loop.budget.total)}", certificate.sizes[-1]
+    reason = {
+        "budget": f"{budget} is spent",
+        "reference": "the reference sample is too small to separate the leading models: only a "
+        "larger one can",
+        "exhausted": "arms were exhausted or set aside before the question was answered, as arms "
+        "are compared at equal numbers of samples",
+        "limit": f"the limit of {last} samples per arm is reached",
+    }[stopped]
+    unscored = _named(loop, certificate.live & (certificate.levels == 0))
+    if stopped == "budget" and unscored:
+        look = f"the first look ({certificate.sizes[0]} samples)"
+        reason = f"{budget} ended before {look} of {', '.join(map(shown, unscored))}"
+    undecided = ", ".join(map(shown, _named(loop, certificate.undecided())))
+    hint = " (`genbounds plan --confidence` says how many samples it may take)"
+    return f"{reason}; undecided: {undecided}{'' if stopped == 'reference' else hint}"
+
+
+def _named(loop: Loop, arms: NDArray[np.bool_]) -> tuple[str, ...]:
+    return tuple(loop.settings.names[arm] for arm in np.flatnonzero(arms))
+
+
+# --- several contexts -----------------------------------------------------------------------------
+
+
+def together(loops: Mapping[Context, Loop]) -> ContextSelection:
+    """Return the selections of all contexts as one result."""
+    settings = next(iter(loops.values())).settings
+    return ContextSelection(
+        contexts={context: loop.result for context, loop in loops.items()},
+        recommended=_recommended(loops),
+        confidence=settings.confidence,
+        policy=settings.policy.name,
+        metric=settings.metric.name,
     )
-    return f"{reason}; undecided: {_named(loop, certificate.undecided())}{hint}"
 
 
-def _named(loop: Loop, arms: NDArray[np.bool_]) -> str:
-    return ", ".join(shown(loop.settings.names[arm]) for arm in np.flatnonzero(arms))
+def _recommended(loops: Mapping[Context, Loop]) -> dict[Context, str | None]:
+    """Name one arm for each context: the winner; without one, the best by pooled estimates.
+
+    None where no arm is left that could be recommended.
+    """
+    losses = np.full((len(loops), len(next(iter(loops.values())).samplers)), math.nan)
+    variances = losses.copy()
+    for place, loop in enumerate(loops.values()):
+        for arm, estimate in _final_estimates(loop).items():
+            if loop.certificate.live[arm]:
+                losses[place, arm] = estimate.loss
+                variances[place, arm] = estimate.sample.variance
+    best_arms: dict[Context, str | None] = dict.fromkeys(loops)
+    for (context, loop), row in zip(loops.items(), pooled_losses(losses, variances), strict=True):
+        if loop.result.certified:
+            best_arms[context] = loop.result.best
+        elif loop.certificate.live.any():
+            best = _best_guess(loop, np.where(np.isnan(row), math.inf, row))[0]
+            best_arms[context] = loop.settings.names[best]
+    return best_arms
 
 
-def _frozen(values: list[int]) -> NDArray[np.int32]:
-    array = np.array(values, dtype=np.int32)
-    array.flags.writeable = False
-    return array
+def pooled_losses(losses: Float, variances: Float) -> Float:
+    """Shrink each arm's differences from the mean of all arms towards their mean over contexts.
+
+    What makes a context hard for all arms cancels in the differences, as does the noise of its
+    reference, as far as it is common to all.
+
+    Parameters
+    ----------
+    losses, variances : ndarray of shape (C, K)
+        Estimates of every arm in every context, small is good, and the variances that their own
+        samples cause; NaN where there is none.
+
+    Returns
+    -------
+    ndarray of shape (C, K)
+        Comparable within a context only. The losses themselves if no arm has one in every context.
+    """
+    everywhere = np.isfinite(losses).all(axis=0)
+    k = int(everywhere.sum())
+    if k == 0:
+        return losses
+    shrunk: Float = losses - losses[:, everywhere].mean(axis=1, keepdims=True)
+    # Var(x - mean of k): its own share of the mean counts against it.
+    common = variances[:, everywhere].sum(axis=1, keepdims=True) / k**2
+    within = variances * (1.0 - 2.0 * everywhere / k) + common
+    for arm in range(losses.shape[1]):
+        there = np.isfinite(losses[:, arm])
+        shrunk[there, arm] = shrunken(shrunk[there, arm], within[there, arm])
+    return shrunk

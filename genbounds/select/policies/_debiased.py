@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.estimators import FrechetReference, RunningFrechet
-from genbounds.select._state import Refreshed, State
+from genbounds.select._state import State
 from genbounds.select.policies._policy import IndexPolicy
 from genbounds.validation import Float, check_not_negative
 
@@ -60,8 +60,7 @@ def estimate(state: State, arm: int) -> Known | None:
         score = state.metric.estimate(state.rows[arm])
         return Known(loss=score.loss, stderr=score.stderr)
 
-    scores: Refreshed[Known] = state.once(Known, Refreshed)
-    at, known = scores.of(arm, n, compute)
+    at, known = state.refreshed(Known, arm, compute)
     # Between two evaluations the noise shrinks with the sample.
     return Known(loss=known.loss, stderr=known.stderr * math.sqrt(at / n))
 
@@ -81,8 +80,7 @@ def calibrated(state: State, arm: int, reference: FrechetReference) -> Known | N
     squares = c * c * twin.sum_of_squares
     scale = 2.0 * (1.0 - 1.0 / math.sqrt(c)) ** 2 * squares if c > 0.0 else 0.0
     rows = state.rows[arm]
-    gaps: Refreshed[float] = state.once(_along_gap, Refreshed)
-    _, along_gap = gaps.of(arm, len(rows), lambda: _along_gap(rows, reference))
+    _, along_gap = state.refreshed(_along_gap, arm, lambda: _along_gap(rows, reference))
     variance = (4.0 * along_gap + scale + squares / n) / n
     return Known(loss=value, stderr=math.sqrt(variance))
 

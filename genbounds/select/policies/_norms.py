@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,40 +47,30 @@ class Norms:
             ``M sqrt(2 σ_ii σ_jj log(d) / n)`` become zero. None keeps every entry.
         """
         n, d = rows.shape
-        centred = _centred(rows)
+        centred, variances = _centred(rows)
         if threshold is None:  # the smaller of the two Gram sides has the same spectrum
             gram = (centred @ centred.T if n < d else centred.T @ centred) / n
-            eigenvalues = np.linalg.eigvalsh(gram)
             return cls(
                 trace=float(np.trace(gram)),
                 trace_of_square=float((gram * gram).sum()),
-                operator=float(eigenvalues[-1]),
+                operator=float(np.linalg.eigvalsh(gram)[-1]),
             )
-        variances = np.einsum("ij,ij->j", centred, centred) / n
+        squares, operator = float(variances @ variances), float(variances.max())
         factor = threshold * math.sqrt(2.0 * math.log(d) / n)
-        spread = np.sqrt(variances)
-        entries = None
-        if factor < 1.0:
+        if factor < 1.0:  # otherwise no entry is large enough, by Cauchy and Schwarz
+            spread = np.sqrt(variances)
             # Products in single precision where features come in it: a bonus needs no more.
             single = rows.dtype.itemsize <= 4
             scaled = np.empty(rows.shape, dtype=np.float32 if single else np.float64)
             divisor = np.where(spread > 0.0, spread, 1.0)
             np.divide(centred, divisor, out=scaled, casting="same_kind")
             entries = _correlations_above(scaled, factor)
-            i, j = entries.coords
-            entries.data *= spread[i] * spread[j]
-        squares = float(variances @ variances)
-        if entries is None or entries.nnz == 0:  # by Cauchy and Schwarz, if factor >= 1
-            return cls(
-                trace=float(variances.sum()),
-                trace_of_square=squares,
-                operator=float(variances.max()),
-            )
-        return cls(
-            trace=float(variances.sum()),
-            trace_of_square=squares + 2.0 * float(entries.data @ entries.data),
-            operator=_largest_eigenvalue(variances, entries),
-        )
+            if entries.nnz:
+                i, j = entries.coords
+                entries.data *= spread[i] * spread[j]
+                squares += 2.0 * float(entries.data @ entries.data)
+                operator = _largest_eigenvalue(variances, entries)
+        return cls(trace=float(variances.sum()), trace_of_square=squares, operator=operator)
 
     @classmethod
     def without_data(cls, d: int) -> Norms:
@@ -112,9 +103,8 @@ class EntryNorms:
     @classmethod
     def of_sample(cls, rows: NDArray[Any]) -> EntryNorms:
         """Norms of the sample covariance (divisor n) as it is."""
-        centred = _centred(rows)
+        centred, variances = _centred(rows)
         norms = Norms.of_sample(rows)
-        variances = np.einsum("ij,ij->j", centred, centred) / rows.shape[0]
         absolute = sum(float(np.abs(panel).sum()) for _, panel in _upper_panels(centred))
         return cls(
             trace=norms.trace,
@@ -152,8 +142,7 @@ class EntryNorms:
         delta : float
         """
         n = rows.shape[0]
-        centred = _centred(rows)
-        variances = np.einsum("ij,ij->j", centred, centred) / n
+        centred, variances = _centred(rows)
         kept = np.where(variances >= cut, variances, 0.0)
         absolute, product = float(kept.sum()), float(kept @ np.diagonal(reference_cov))
         # By Cauchy and Schwarz no other column has an entry that is large enough.
@@ -174,9 +163,10 @@ class EntryNorms:
         )
 
 
-def _centred(rows: NDArray[Any]) -> Float:
+def _centred(rows: NDArray[Any]) -> tuple[Float, Float]:
+    """Return the rows less their mean, and the variances of the columns (divisor n)."""
     centred: Float = rows - rows.mean(axis=0, dtype=np.float64)
-    return centred
+    return centred, np.einsum("ij,ij->j", centred, centred) / len(rows)
 
 
 def _mean_norm(centred: Float) -> float:
@@ -216,12 +206,9 @@ def _largest_eigenvalue(variances: Float, entries: Any) -> float:
     matrix = entries + entries.T + scipy.sparse.diags_array(variances)
     if d > DENSE:
         start = np.sqrt(variances) + 1e-3 * math.sqrt(float(variances.max()))
-        try:
-            return float(
-                scipy.sparse.linalg.eigsh(
-                    matrix, k=1, which="LA", v0=start, return_eigenvectors=False
-                )[0]
+        with suppress(scipy.sparse.linalg.ArpackError):  # no convergence
+            largest = scipy.sparse.linalg.eigsh(
+                matrix, k=1, which="LA", v0=start, return_eigenvectors=False
             )
-        except scipy.sparse.linalg.ArpackError:  # no convergence
-            pass
+            return float(largest[0])
     return float(np.linalg.eigvalsh(matrix.toarray())[-1])

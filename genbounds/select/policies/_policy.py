@@ -1,4 +1,4 @@
-"""The contract of a policy: which arm draws the next batch.
+"""Which arm draws the next batch: the contract of a policy, and those that need no formula.
 
 A policy sees the `State` and nothing else, must not change it, and takes randomness from
 `State.rng` only. Whatever it decides, the certificate stays valid.
@@ -7,17 +7,15 @@ A policy sees the `State` and nothing else, must not change it, and takes random
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import fields
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._text import quoted
 from genbounds.estimators import Prepared
-from genbounds.select._state import State
-from genbounds.validation import InputError, check_count
+from genbounds.select._state import Bools, State
+from genbounds.validation import InputError, check_count, check_open_unit
 
 MINIMUM_FOR_COVARIANCE = 2
 
@@ -105,18 +103,6 @@ def least_sampled(state: State, arms: NDArray[np.int64]) -> tuple[int, ...]:
     return tuple(int(arm) for arm in arms[n == n.min()])
 
 
-def set_as_published(policy: Any, published: Mapping[str, Any]) -> None:
-    """Set options of a frozen `policy` as its paper has them; refuse others that were given."""
-    for option in fields(policy):
-        given = getattr(policy, option.name)
-        value = published.get(option.name, given)
-        if given not in (value, option.default):
-            raise InputError(
-                f"is {value} as published: leave it out; got {given}.", argument=option.name
-            )
-        object.__setattr__(policy, option.name, value)
-
-
 LARGEST = 1e75
 """Of an option of a policy."""
 
@@ -126,3 +112,139 @@ def check_positive(name: str, value: float, alternative: str = "") -> None:
     if not 0.0 < value <= LARGEST:
         what = " ".join(("a positive number", *filter(None, (alternative,))))
         raise InputError(f"must be {what}; got {quoted(value)}.", argument=name)
+
+
+# --- the plain baselines: at random, and by the plug-in score -------------------------------------
+
+
+class Random(Policy):
+    """An arm at random."""
+
+    name = "random"
+
+    def select(self, state: State) -> tuple[int, ...]:
+        """Uniformly among the available arms."""
+        available = np.flatnonzero(state.available)
+        return (int(state.rng.choice(available)),) if available.size else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Greedy(IndexPolicy):
+    """The arm with the best plug-in score so far.
+
+    Attributes
+    ----------
+    burn_in : int
+        Samples of every arm before the first choice; 0 means one batch.
+    """
+
+    name = "greedy"
+    burn_in: int = 0
+
+    def index(self, state: State, arm: int) -> float:
+        """Plug-in score, small is good."""
+        return state.plugin_loss(arm)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpsilonGreedy(Greedy):
+    """Greedy, but with probability `epsilon` an arm at random.
+
+    Attributes
+    ----------
+    burn_in : int
+        As for `Greedy`.
+    epsilon : float
+        In (0, 1).
+    """
+
+    name = "epsilon-greedy"
+    epsilon: float = 0.1
+
+    def __post_init__(self) -> None:
+        IndexPolicy.__post_init__(self)
+        check_open_unit("epsilon", self.epsilon)
+
+    def select(self, state: State) -> tuple[int, ...]:
+        """As `Greedy`, or at random."""
+        if state.rng.random() < self.epsilon:
+            return Random().select(state)
+        return Greedy.select(self, state)
+
+
+# --- policies that stop by themselves, once the best arm is certified -----------------------------
+
+
+class Uniform(CertifyingPolicy):
+    """All arms equally often until the best is certified; the others are compared with it."""
+
+    name = "uniform"
+
+    def select(self, state: State) -> tuple[int, ...]:
+        """Every available arm with the smallest number of samples."""
+        return least_sampled(state, np.flatnonzero(state.available))
+
+
+class Elimination(CertifyingPolicy):
+    """All arms alike, but an arm leaves as soon as it is decided.
+
+    Stops no later than `Uniform` on the same samples, up to evidence that uniform sampling
+    gathers between arms that are already out.
+    """
+
+    name = "elimination"
+
+    def select(self, state: State) -> tuple[int, ...]:
+        """Of the arms in an open pair, those with the smallest number of samples."""
+        open_pairs = state.certificate.open_pairs(state.available)
+        return least_sampled(state, np.flatnonzero(open_pairs.any(axis=1) & state.available))
+
+
+class LucbMemory:
+    """The pair in question, and the open pairs that it was chosen from."""
+
+    def __init__(self) -> None:
+        self.open_pairs: Bools | None = None
+        self.pair = (0, 0)
+
+
+class Lucb(CertifyingPolicy):
+    """The leader against its strongest rival (Kalyanakrishnan et al. 2012).
+
+    Looks are compared at equal sizes only, so that of the two the one with fewer samples is
+    pulled, and both where they are level.
+    """
+
+    name = "lucb"
+
+    def select(self, state: State) -> tuple[int, ...]:
+        """First every arm up to its first look; then leader and rival."""
+        certificate = state.certificate
+        open_pairs = certificate.open_pairs(state.available)
+        unscored = (certificate.levels == 0) & open_pairs.any(axis=1) & state.available
+        if unscored.any():
+            return least_sampled(state, np.flatnonzero(unscored))
+        memory = state.memory(LucbMemory)
+        if memory.open_pairs is not open_pairs:  # a new one after every look
+            memory.open_pairs, memory.pair = open_pairs, self._pair(state, open_pairs)
+        return least_sampled(state, np.array(memory.pair))
+
+    @staticmethod
+    def _pair(state: State, open_pairs: np.ndarray) -> tuple[int, int]:
+        """Worst plausible leader and best plausible rival among the open pairs."""
+        certificate = state.certificate
+        reach = certificate.critical * certificate.stderr
+        live = np.flatnonzero(certificate.live)
+        ranked = live[np.argsort(certificate.loss[live], kind="stable")]
+        leads = np.zeros(certificate.arms, dtype=bool)
+        leads[ranked[: certificate.top]] = True
+        across = open_pairs & leads[:, None] & ~leads[None, :] & ~certificate.near
+        if not across.any():  # the leaders are decided, others are not: any open pair serves
+            across = open_pairs
+        rivals = across.any(axis=0)
+        if state.cost is not None:  # the cheapest first; among equals the strongest
+            rivals &= state.cost == state.cost[rivals].min()
+        optimistic = np.where(rivals, certificate.loss - reach, np.inf)
+        rival = int(np.argmin(optimistic))
+        pessimistic = np.where(across[:, rival], certificate.loss + reach, -np.inf)
+        return int(np.argmax(pessimistic)), rival
