@@ -114,7 +114,11 @@ def shares_differ(
     counts = np.zeros((2, len(names)))
     for row, classes in zip(counts, (own, real), strict=True):
         row[[names.index(name) for name in classes.names]] = classes.rows
-    if _probability(counts, np.array([own.units, real.units])) > CHANCE:
+    # Pearson's test that both have one distribution; groups of rows count as one each.
+    seen = counts * (np.array([own.units, real.units]) / counts.sum(axis=1))[:, None]
+    expected = np.outer(seen.sum(axis=1), seen.sum(axis=0)) / seen.sum()
+    statistic = float(((seen - expected) ** 2 / expected).sum())
+    if scipy.special.chdtrc(len(names) - 1.0, statistic) > CHANCE:
         return ()
     generated, reference = counts / counts.sum(axis=1, keepdims=True)
     worst = int(np.argmax(np.abs(generated - reference)))
@@ -131,11 +135,3 @@ def shares_differ(
             beside=beside,
         ),
     )
-
-
-def _probability(counts: Float, units: Float) -> float:
-    """Pearson's test that two samples have one distribution; groups of rows count as one each."""
-    counts = counts * (units / counts.sum(axis=1))[:, None]
-    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
-    statistic = float(((counts - expected) ** 2 / expected).sum())
-    return float(scipy.special.chdtrc(counts.shape[1] - 1.0, statistic))

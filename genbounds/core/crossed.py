@@ -22,95 +22,67 @@ width at four seeds that do nothing, a twentieth at twenty. Either has its own d
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from genbounds.core.design import Design, Index, sums_by
+from genbounds.core.design import Design, sums_by
 from genbounds.core.estimate import SampleError, welch_degrees_of_freedom
 from genbounds.validation import Float
 
 
-@dataclass(frozen=True)
-class Crossing:
-    """How groups and seeds of a design cross.
+def seeds_and_cells(design: Design) -> tuple[Design, Design]:
+    """Divide the rows of a design with seeds by these, and by groups and seeds together."""
+    assert design.seed is not None
+    pair = design.unit * (design.seed.max() + 1) + design.seed
+    cell = np.unique(pair, return_inverse=True)[1].astype(np.intp)
+    one, two = (np.zeros(int(level.max()) + 1, dtype=np.intp) for level in (design.seed, cell))
+    seeds = Design(design.seed, one, design.weights, design.seed_labels)
+    return seeds, Design(cell, two, design.weights)
 
-    Attributes
+
+def crossed_bias(levels: Sequence[Design], squares: Sequence[float]) -> float:
+    """Σ_c |m_c|² σ²_c of groups, seeds and cells; `squares`: Σ M_II over the levels of each."""
+    table = np.array([[_table(a, b) for b in levels] for a in levels])
+    wanted = np.array([float(level.mass @ level.mass) for level in levels])
+    return float(wanted @ np.linalg.solve(table, np.array(squares)))
+
+
+def error_of_seeds(design: Design, linear: Float, squares: Float) -> SampleError:
+    """Variance of the seeds' totals, each without what it brings to its own comparison.
+
+    Parameters
     ----------
-    design, seeds, cells : Design
-        The rows by groups, by seeds, and by both.
+    design : Design
+        Of the rows by seeds.
+    linear : ndarray of shape (n,)
+        Weight times influence of every row.
+    squares : ndarray of shape (seeds,)
+        M_II of every seed.
     """
-
-    design: Design
-    seeds: Design
-    cells: Design
-
-    @classmethod
-    def of(cls, design: Design) -> Crossing:
-        """Divide the rows of a design with seeds."""
-        seed = design.seed
-        assert seed is not None
-        _, cell = np.unique(design.unit * (seed.max() + 1) + seed, return_inverse=True)
-        seeds, cells = (_by(level.astype(np.intp), design.weights) for level in (seed, cell))
-        return cls(design, replace(seeds, labels=design.seed_labels), cells)
-
-    def rows_of_seeds(self) -> Iterator[Index]:
-        """Yield the rows of every seed."""
-        rows = self.seeds.rows
-        return (rows.numbers[a:b] for a, b in zip(rows.starts[:-1], rows.starts[1:], strict=True))
-
-    def error(
-        self, groups: SampleError, linear: Float, squares: tuple[float, Float, float]
-    ) -> SampleError:
-        """Join the error of groups with what seeds add.
-
-        Parameters
-        ----------
-        groups : SampleError
-            As if seeds did not matter.
-        linear : ndarray of shape (n,)
-            Weight times influence of every row.
-        squares : tuple
-            Σ M_II over groups; M_II of every seed; Σ M_II over cells.
-        """
-        q = np.array([squares[0], squares[1].sum(), squares[2]])
-        table, wanted = self._components()
-        whole = replace(groups, bias=float(wanted @ np.linalg.solve(table, q)))
-        seeds = self._of_seeds(linear, squares[1])
-        return with_seeds(replace(whole, variance=groups.variance + seeds.variance), seeds)
-
-    def _of_seeds(self, linear: Float, squares: Float) -> SampleError:
-        """Variance of the seeds' totals, each without what it brings to its own comparison."""
-        design = self.seeds
-        by_seed = sums_by(design.unit, linear, design.units)
-        loo = by_seed - 2.0 * design.residual_factor * squares
-        loo -= design.mass * loo.sum()
-        scale = np.sqrt(design.residual_factor * (design.units * (design.units - 1.0)))
-        return SampleError(
-            n=design.units,
-            variance=float(design.residual_factor @ loo**2),
-            degrees_of_freedom=design.degrees_of_freedom,
-            influence=scale * loo,
-            units=design.labels,
-        )
-
-    def _components(self) -> tuple[Float, Float]:
-        """K of groups, seeds and cells, and |m|² of each."""
-        levels = (self.design, self.seeds, self.cells)
-        table = np.array([[_table(a, b) for b in levels] for a in levels])
-        return table, np.array([float(level.mass @ level.mass) for level in levels])
+    by_seed = sums_by(design.unit, linear, design.units)
+    loo = by_seed - 2.0 * design.residual_factor * squares
+    loo -= design.mass * loo.sum()
+    scale = np.sqrt(design.residual_factor * (design.units * (design.units - 1.0)))
+    return SampleError(
+        n=design.units,
+        variance=float(design.residual_factor @ loo**2),
+        degrees_of_freedom=design.degrees_of_freedom,
+        influence=scale * loo,
+        units=design.labels,
+    )
 
 
-def with_seeds(error: SampleError, seeds: SampleError) -> SampleError:
-    """Return an error, of whose variance these seeds are a part and the rest is the groups'."""
-    groups = max(error.variance - seeds.variance, 0.0), error.degrees_of_freedom
-    freedom = welch_degrees_of_freedom(groups, (seeds.variance, seeds.degrees_of_freedom))
-    return replace(error, degrees_of_freedom=freedom, seeds=seeds)
-
-
-def _by(level: Index, weights: Float) -> Design:
-    return Design(level, np.zeros(int(level.max()) + 1, dtype=np.intp), weights)
+def with_seeds(groups: SampleError, seeds: SampleError) -> SampleError:
+    """Add what seeds do to the error of groups as if they did nothing."""
+    parts = [(one.variance, one.degrees_of_freedom) for one in (groups, seeds)]
+    return replace(
+        groups,
+        variance=groups.variance + seeds.variance,
+        degrees_of_freedom=welch_degrees_of_freedom(*parts),
+        seeds=seeds,
+    )
 
 
 def _table(one: Design, two: Design) -> float:

@@ -33,7 +33,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from genbounds.core.crossed import Crossing
+from genbounds.core.crossed import crossed_bias, error_of_seeds, seeds_and_cells, with_seeds
 from genbounds.core.design import (
     Design,
     Groups,
@@ -239,16 +239,17 @@ def _expand_crossed(form: Form, design: Design, *, bias_only: bool) -> SampleErr
     linear = np.zeros(design.n)
     for rows, values in sums.row_linear:
         linear[rows] = values
-    crossing = Crossing.of(design)
-    squares = [form.square_of(level, design.weights[level]) for level in crossing.rows_of_seeds()]
-    cells = crossing.cells
+    seeds, cells = seeds_and_cells(design)
+    of_seeds = np.split(seeds.rows.numbers, seeds.rows.starts[1:-1])
+    squares = np.array([form.square_of(rows, design.weights[rows]) for rows in of_seeds])
     own = np.concatenate(sums.row_own).sum()
     if cells.units < design.n:
         in_cells = _UnitSums(form, cells, True, None)
         list(in_cells.add_units(None))
         own = in_cells.squares
-    error = replace(error, units=design.labels)
-    return crossing.error(error, linear, (sums.squares, np.array(squares), own))
+    bias = crossed_bias((design, seeds, cells), (sums.squares, squares.sum(), own))
+    error = replace(error, units=design.labels, bias=bias)
+    return with_seeds(error, error_of_seeds(seeds, linear, squares))
 
 
 @dataclass
@@ -359,7 +360,7 @@ class _UnitSums:
         if self.curvature is not None:
             steps = linear - 2.0 * own
             if design.stratified:
-                steps = _within_cells(steps, mass, cells.starts)
+                steps = _within_cells(steps, mass, cells)
                 self.diagonal += 2.0 * float((steps[pairs[0]] * steps[pairs[1]]) @ crossed)
             else:
                 self.centre = float(steps.mean()) if self.centre is None else self.centre
@@ -494,11 +495,11 @@ def contrasts(starts: Index, cells: Index, weights: Float, stratified: bool) -> 
     return Steps(Groups(rows, begin[::2]), coefficients)
 
 
-def _within_cells(loo: Float, mass: Float, cells: Index) -> Float:
+def _within_cells(steps: Float, mass: Float, cells: Groups) -> Float:
     """Return the steps of units, centred within their cells by weight."""
-    sizes = np.diff(cells)
-    means = np.add.reduceat(mass * loo, cells[:-1]) / np.add.reduceat(mass, cells[:-1])
-    return np.asarray(np.repeat(sizes / (sizes - 1.0), sizes) * (loo - np.repeat(means, sizes)))
+    begin, sizes = cells.starts[:-1], cells.sizes
+    means = np.add.reduceat(mass * steps, begin) / np.add.reduceat(mass, begin)
+    return np.asarray(np.repeat(sizes / (sizes - 1.0), sizes) * (steps - np.repeat(means, sizes)))
 
 
 def _rows_of(starts: Index, ones: Index, twos: Index) -> tuple[Index, Index, Index]:

@@ -7,9 +7,16 @@ from dataclasses import replace
 import numpy as np
 
 from genbounds.core.estimate import EXACT, Estimate, SampleError, Tails
+from genbounds.core.moments import random_groups
 from genbounds.diagnostics import warn_of
 from genbounds.estimators.frechet._pair import FrechetPair, make_estimate, plugin_value
-from genbounds.estimators.frechet._sample import FEW_RATIO, FIT_RATIO, FrechetSample, per_dimension
+from genbounds.estimators.frechet._sample import (
+    FEW_RATIO,
+    FIT_RATIO,
+    PAIRING_SEED,
+    FrechetSample,
+    per_dimension,
+)
 from genbounds.estimators.spectrum_fit._few_rows import (
     Fit,
     fit_both_samples,
@@ -91,7 +98,9 @@ def _other_removed(
     if other.rows is None:
         rest = FrechetPair(few, other).error_of(1)
         return fit.value - rest.bias, rest
-    without = np.array([_fit(few, rest, spectrum).value for rest in other.without_groups(GROUPS)])
+    label = random_groups(PAIRING_SEED, other.n, GROUPS)
+    parts = (other.some(np.flatnonzero(label != k)) for k in range(GROUPS))
+    without = np.array([_fit(few, part, spectrum).value for part in parts])
     return GROUPS * fit.value - (GROUPS - 1) * float(without.mean()), SampleError(
         variance=(GROUPS - 1) ** 2 / GROUPS * float(np.var(without, ddof=1)),
         degrees_of_freedom=GROUPS - 1.0,

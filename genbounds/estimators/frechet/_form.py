@@ -251,23 +251,6 @@ class FrechetForm(Form):
         values += np.einsum("ij,ij->i", x, y)
         return values if same else -values
 
-    def bias(self) -> float:
-        """Mean of h(x, x) over n, from all rows: sums over them, without the terms of each."""
-        hessian, total = self.hessian, 0.0
-        squares = np.zeros(hessian.roots.size)
-        for _, block in self.blocks(None):
-            for w in np.array_split(block.w, block.pieces):
-                w2 = w * w
-                squares += w2.sum(axis=0)
-                if hessian.factor is None:
-                    total += float((w2.T @ w2 * hessian.weights).sum())
-                else:
-                    parts = w2 @ hessian.factor
-                    total += float(np.vdot(parts, parts))
-            total += float(np.vdot(block.x, block.x)) + len(block.w) * hessian.constant
-        total -= float(hessian.roots @ squares) / 2.0
-        return total / self.rows_at_hand / self.divisor
-
     def square_of(self, rows: Index, v: Float) -> float:
         """Σ_ij v_i v_j h(x_i, x_j) over the rows with these numbers."""
         sums = self.weighted()

@@ -229,19 +229,13 @@ class FrechetPair:
             return moments_error(side, self.samples[1 - k], roots, projections[k], rows)
         form = self.forms[k]
         every_row = self.every_row or self.common is not None
-        part_rows = None if every_row else form.part_rows
-        whole = part_rows is None or part_rows >= form.rows_at_hand
-        if bias_only and side.independent and whole:
-            bias = form.bias()
-            error = SampleError(n=form.n, bias=bias, row_bias=bias)
-        else:
-            error, _ = expand(
-                form,
-                side.design,
-                part_rows=part_rows,
-                noise_factor=PART_NOISE_FACTOR,
-                bias_only=bias_only,
-            )
+        error, _ = expand(
+            form,
+            side.design,
+            part_rows=None if every_row else form.part_rows,
+            noise_factor=PART_NOISE_FACTOR,
+            bias_only=bias_only,
+        )
         if side.rows is None:  # a part of the rows cannot be halved: Gaussian beyond second order
             roots, trace = self.directions.roots, side.trace / side.n
             ratio = (error.bias - trace) / (gaussian_bias(side.trace, roots, side.n) - trace)

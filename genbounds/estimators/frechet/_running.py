@@ -291,7 +291,10 @@ class TraceRoot:
             coordinates = np.concatenate([within, lifted], axis=1)
             scatter = coordinates.T @ coordinates
             scatter[:m, :m] += root @ root.T
-        values, self._vectors = _eigh(scatter)
+        # The transpose, the same matrix in Fortran's order, is not copied.
+        values, self._vectors = scipy.linalg.eigh(
+            scatter.T, driver="evd", check_finite=False, overwrite_a=True
+        )
         self._values = np.clip(values, 0.0, None)
         self._root = float(np.sqrt(self._values[-min(self._rows, self._values.size) :]).sum())
         self._start_pending()
@@ -322,14 +325,6 @@ class TraceRoot:
         self._outside = np.empty((capacity, 0 if self._span is None else self.r))
         self._whitening = []
         self._logs = np.zeros(self._nodes.size)
-
-
-def _eigh(matrix: Float) -> tuple[Float, Float]:
-    # The transpose, the same matrix in Fortran's order, is not copied.
-    values, vectors = scipy.linalg.eigh(
-        matrix.T, driver="evd", check_finite=False, overwrite_a=True
-    )
-    return values, vectors
 
 
 def _quadrature(values: Float, trace: float) -> tuple[Float, Float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -216,12 +216,6 @@ class FrechetSample:
             others = row_moments(self.rows, np.delete(np.arange(n), index), dtype=self.precision)
             return self._part(index, None, self._whole.without(others))
         return self._part(index)
-
-    def without_groups(self, count: int) -> Iterator[FrechetSample]:
-        """Yield the rows without one of so many random groups of equal size, for each of them."""
-        assert self.n is not None
-        label = random_groups(PAIRING_SEED, self.n, count)
-        return (self.some(np.flatnonzero(label != k)) for k in range(count))
 
     def halves(self, half: Index | None = None) -> tuple[FrechetSample, FrechetSample]:
         """Return both halves of the units of its design; `half`: 0 or 1 for each of them.

@@ -99,16 +99,6 @@ def test_products_with_the_factor_are_those_with_the_weights(monkeypatch):
     assert wide_bias == pytest.approx(narrow.gaussian_bias(narrow.directions.singular), rel=1e-10)
 
 
-@pytest.mark.parametrize("kind", [np.float32, np.float64])
-@pytest.mark.parametrize("d", [12, 70, 110])  # H as a matrix, in either precision; by its factor
-def test_the_bias_alone_is_that_of_the_whole_error(d, kind):
-    x, y = (skewed_rows(seed, 3 * d, d, 1.1).astype(kind) for seed in (16, 17))
-    pair = FrechetPair(sample_of("fake", x), sample_of("real", y))
-    for k in (0, 1):
-        bias, error = pair.error_of(k, bias_only=True), pair.error_of(k)
-        assert bias.bias == pytest.approx(error.bias, rel=1e-5 if kind == np.float32 else 1e-12)
-
-
 def test_a_part_of_the_rows_stands_for_all(monkeypatch):
     """The two values differ by less than 8 of the standard errors given to the part's noise."""
     x, y = skewed_rows(6, 900, 16, 1.1), skewed_rows(7, 800, 16)
