@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds import files
 from genbounds._json import AsJson
 from genbounds._pictures import PICTURES
 from genbounds._text import quoted
@@ -22,18 +23,7 @@ from genbounds.features._batches import encoded_batches
 from genbounds.features._encoder import Encoder, Kind
 from genbounds.features._parts import RunningMoments, StoredBlocks, remove_own
 from genbounds.features.sources import Given, Source, item_names
-from genbounds.files import (
-    ITEMS_KEY,
-    Part,
-    Statistics,
-    check_name,
-    clear,
-    display,
-    label_arrays,
-    locked,
-    read,
-    read_metadata,
-)
+from genbounds.files import display
 from genbounds.origins import PART_KEY, origin_warnings
 from genbounds.validation import InputError, check_count
 
@@ -151,9 +141,9 @@ def extract(
     if out is None and moments is None:
         raise InputError("no output: give `out`, `moments` or both.")
     if out is not None:
-        check_name(out, "features")
+        files.check_name(out, "features")
     if moments is not None:
-        check_name(moments, "statistics")
+        files.check_name(moments, "statistics")
     _check_kind(source, encoder)
     batch = check_count("batch", batch)
     block = BLOCK if block is None else check_count("block", block)
@@ -178,7 +168,7 @@ def extract(
     ).run()
 
 
-def _share(source: Source, part: object, batch: int) -> Part:
+def _share(source: Source, part: object, batch: int) -> files.Part:
     """Return the part of the items that is asked for."""
     if not isinstance(part, tuple) or len(part) != 2:
         raise InputError(f"must be (i, k), two whole numbers; got {quoted(part)}.", argument="part")
@@ -191,7 +181,7 @@ def _share(source: Source, part: object, batch: int) -> Part:
             ".tar.gz to .tar.",
             argument="part",
         )
-    share = Part.share(number, of, count=source.count, batch=batch)
+    share = files.Part.share(number, of, count=source.count, batch=batch)
     if share.start == share.stop:
         raise InputError(
             f"{number} of {of} has no items: {source.count} make {-(-source.count // batch)} "
@@ -235,7 +225,7 @@ class _Job:
     workers: int
     replace: bool
     progress: Progress
-    part: Part | None
+    part: files.Part | None
     replaced: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -264,7 +254,7 @@ class _Job:
                 return finished
         with ExitStack() as locks:
             for target in self.targets:
-                locks.enter_context(locked(_parts_of(target), use=display(target)))
+                locks.enter_context(files.locked(_parts_of(target), use=display(target)))
             # Another run may have finished before this one got the lock.
             if (finished := self._finished()) is None:
                 if not self.replace:
@@ -302,7 +292,7 @@ class _Job:
         if kept.rows < least:
             raise InputError(f"the input holds {kept.rows} items: at least {least} are needed.")
         if self.source.fingerprint() != self.fingerprint:
-            clear(parts)
+            files.clear(parts)
             raise InputError(
                 "the input was changed while it was encoded: wait until it is written, then run "
                 "this again."
@@ -313,14 +303,14 @@ class _Job:
         if self.moments is not None:
             kept.moments().save(self.moments, metadata=stored)
         result = self._result(kept.rows, kept.d, resumed)
-        clear(parts)
+        files.clear(parts)
         return result
 
     def _labels(self) -> dict[str, NDArray[Any]]:
         """Return the labels and the names of the items, once all have been read."""
         labels = self.source.labels()
         if names := self.source.names():
-            labels[ITEMS_KEY] = item_names(names)
+            labels[files.ITEMS_KEY] = item_names(names)
         return {name: values[self.first : self.stop] for name, values in labels.items()}
 
     def _result(self, n: int, d: int, resumed: int) -> Extraction:
@@ -342,12 +332,12 @@ class _Job:
             if (self.origin | {"run": self.run_id}).items() - _metadata_of(path).items():
                 return None
             try:
-                content = read(path)
-                if isinstance(content, Statistics):
+                content = files.read(path)
+                if isinstance(content, files.Statistics):
                     n, d = content.n or 0, len(content.mean)
                 else:
                     n, d = content.shape
-                    label_arrays(path, n)  # damaged as well?
+                    files.label_arrays(path, n)  # damaged as well?
             except InputError:
                 _log.warning("%s: is damaged: computed again.", display(path))
                 return None
@@ -378,7 +368,7 @@ class _Job:
 def _metadata_of(path: Path) -> dict[str, str]:
     """Return what a file says of itself; nothing if it is gone, damaged or another program's."""
     try:
-        return read_metadata(path)
+        return files.read_metadata(path)
     except InputError:
         return {}
 

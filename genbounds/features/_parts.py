@@ -10,15 +10,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from genbounds import files
 from genbounds.core.moments import KEPT
 from genbounds.estimators import Moments
-from genbounds.files import (
-    Statistics,
-    display,
-    open_features_writer,
-    read_features,
-    read_metadata,
-)
+from genbounds.files import display
 from genbounds.validation import InputError
 
 _log = logging.getLogger("genbounds.features")
@@ -45,7 +40,7 @@ class StoredBlocks:
         self._folder, self._run = folder, run
         self._count = self.d = 0
         for path in sorted(folder.glob("*.safetensors")):
-            rows = _kept(path, run, "blocks", read_features)
+            rows = _kept(path, run, "blocks", files.read_features)
             if rows is None or path != self._path(self._count):
                 _log.warning("%s: is damaged: computed again.", display(path))
                 break
@@ -61,12 +56,12 @@ class StoredBlocks:
 
     def _blocks(self) -> Iterator[NDArray[Any]]:
         for number in range(self._count):
-            yield read_features(self._path(number))
+            yield files.read_features(self._path(number))
 
     def add(self, rows: NDArray[Any]) -> None:
         """Keep one more block."""
         path, stamp = self._path(self._count), {"run": self._run}
-        with open_features_writer(
+        with files.open_features_writer(
             path, shape=rows.shape, dtype=rows.dtype, metadata=stamp
         ) as write:
             write(rows)
@@ -78,8 +73,8 @@ class StoredBlocks:
         self, out: Path, metadata: Mapping[str, str], labels: Mapping[str, NDArray[Any]]
     ) -> None:
         """Write all blocks as one file of features."""
-        dtype, shape = read_features(self._path(0)).dtype, (self.rows, self.d)
-        with open_features_writer(
+        dtype, shape = files.read_features(self._path(0)).dtype, (self.rows, self.d)
+        with files.open_features_writer(
             out, shape=shape, dtype=dtype, metadata=metadata, labels=labels
         ) as write:
             for rows in self._blocks():
@@ -136,7 +131,7 @@ class RunningMoments:
 def _kept(path: Path, run: str, what: str, read: Callable[[Path], Any]) -> Any:
     """Return what a file of this run holds; None if it is damaged."""
     try:
-        stamp, content = read_metadata(path), read(path)
+        stamp, content = files.read_metadata(path), read(path)
     except InputError:
         return None
     if stamp.get("run") != run:
@@ -156,14 +151,14 @@ def _merged(total: Moments | None, rows: NDArray[Any]) -> Moments:
     merged = part if total is None else total.merge(part)
     if merged.n is None or merged.n < 2:
         return merged
-    return Moments.from_statistics(Statistics(merged.mean, merged.cov, merged.n, merged.rows))
+    return Moments.from_statistics(files.Statistics(merged.mean, merged.cov, merged.n, merged.rows))
 
 
 def remove_own(folder: Path, run: str) -> None:
     """Remove what `run` kept in a locked folder, and what was half written there."""
     for path in (*folder.glob("*.safetensors"), *folder.glob("*.npz")):
         with suppress(InputError):
-            if read_metadata(path).get("run") == run:
+            if files.read_metadata(path).get("run") == run:
                 path.unlink()
     for path in folder.glob(".genbounds-*.part"):
         path.unlink()

@@ -16,8 +16,6 @@ from genbounds.files._content import labels_named as labels_named
 from genbounds.files._content import labels_of as labels_of
 from genbounds.files._libraries import SAFE as SAFE
 from genbounds.files._libraries import library as library
-from genbounds.files._lock import clear as clear
-from genbounds.files._lock import locked as locked
 from genbounds.files._open import FORMATS
 from genbounds.files._open import contents_of as contents_of
 from genbounds.files._open import open_at_once as open_at_once
@@ -38,6 +36,8 @@ from genbounds.files._read import (
 from genbounds.files._read import stream_images as stream_images
 from genbounds.files._write import atomic_write as atomic_write
 from genbounds.files._write import check_name as check_name
+from genbounds.files._write import clear as clear
+from genbounds.files._write import locked as locked
 from genbounds.files._write import open_features_writer, write_statistics
 from genbounds.files._write import written_aside as written_aside
 from genbounds.files._zip import check_bomb as check_bomb

@@ -7,7 +7,7 @@ import logging
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from io import BytesIO
 from typing import IO, Any
@@ -67,7 +67,7 @@ class Statistics:
         return iter((self.mean, self.cov, self.n))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Stored:
     """An array in a file: what its header says, and how to read it.
 
@@ -90,6 +90,7 @@ class Stored:
     shown: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    _: KW_ONLY
     data: Callable[[], AbstractContextManager[IO[bytes]]] = BytesIO
     fortran: bool = False
     make: Callable[[], NDArray[Any]] | None = None
@@ -148,7 +149,7 @@ def said_in(metadata: object, arrays: Collection[str]) -> tuple[dict[str, str], 
     return origin, names
 
 
-@dataclass(kw_only=True)
+@dataclass
 class Contents:
     """The named arrays of an open file, none of them read yet, and its metadata.
 
@@ -179,6 +180,7 @@ class Contents:
     shown: str
     packed: int
     arrays: Mapping[str, Callable[[], Stored]]
+    _: KW_ONLY
     origin: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     columns: Collection[str] = ()

@@ -31,8 +31,8 @@ def npy_contents(file: IO[bytes], size: int, shown: str) -> Contents:
     """Read the header of a ``.npy`` file."""
     dtype, shape, fortran = _header(file, size, shown)
     data = partial(at, file, file.tell())
-    stored = Stored(shown=shown, shape=shape, dtype=dtype, fortran=fortran, data=data)
-    return Contents(shown=shown, packed=size, arrays={"features": lambda: stored})
+    stored = Stored(shown, shape, dtype, fortran=fortran, data=data)
+    return Contents(shown, size, {"features": lambda: stored})
 
 
 def npz_contents(file: IO[bytes], size: int, shown: str) -> Contents:
@@ -57,14 +57,8 @@ def npz_contents(file: IO[bytes], size: int, shown: str) -> Contents:
             found = json.loads(members[METADATA_KEY]().load().tobytes().decode())
             metadata |= found if isinstance(found, dict) else {}
     origin, names = said_in(metadata, members)
-    return Contents(
-        shown=shown,
-        packed=size,
-        arrays=members,
-        origin=origin,
-        names=names,
-        known_n=partial(known_n, file, size),
-    )
+    known = partial(known_n, file, size)
+    return Contents(shown, size, members, origin=origin, names=names, known_n=known)
 
 
 def _member(
@@ -92,7 +86,7 @@ def _member(
             yield stream
 
     check = check_of(key, dtype, shape, metadata)
-    return Stored(shown=shown, shape=shape, dtype=dtype, fortran=fortran, data=data, check=check)
+    return Stored(shown, shape, dtype, fortran=fortran, data=data, check=check)
 
 
 def _header(

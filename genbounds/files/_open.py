@@ -98,7 +98,7 @@ def _opened(path: Path, *, read: bool = True) -> Iterator[Contents]:
             raise _without_data(file, status, shown)
         try:
             if not read:
-                yield Contents(shown=shown, packed=status.st_size, arrays={})
+                yield Contents(shown, status.st_size, {})
             elif reader := _READERS.get(PurePath(os.fsdecode(path)).suffix.lower()):
                 yield reader(file, status.st_size, shown)
             else:
@@ -348,13 +348,13 @@ def _joined(shown: str, paths: Sequence[Path]) -> Contents:
         chunks = (chunk for shard in shards for chunk in shard.features())
         return gather(chunks, dtype=dtype, shape=shape)
 
-    features = Stored(shown=shown, shape=shape, dtype=dtype, make=rows)
+    features = Stored(shown, shape, dtype, make=rows)
     common = frozenset.intersection(*(shard.labels for shard in shards))
     labels = {name: partial(_labels, name, shown, shards) for name in sorted(common)}
     return Contents(
-        shown=shown,
-        packed=sum(shard.packed for shard in shards),
-        arrays={"features": lambda: features} | labels,
+        shown,
+        sum(shard.packed for shard in shards),
+        {"features": lambda: features} | labels,
         origin=_common_origin(shards),
     )
 
@@ -415,7 +415,7 @@ def _labels(name: str, shown: str, shards: Sequence[_Shard]) -> Stored:
         "labels",
     )
     labels = np.concatenate(found)
-    return Stored(shown=shown, shape=labels.shape, dtype=labels.dtype, make=lambda: labels)
+    return Stored(shown, labels.shape, labels.dtype, make=lambda: labels)
 
 
 # --- headers ------------------------------------------------------------------------------------

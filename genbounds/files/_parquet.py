@@ -40,7 +40,7 @@ def parquet_contents(file: IO[bytes], size: int, shown: str) -> Contents:
     wide = [] if lists else [name for name in names if name not in LABEL_KEYS]
     if not lists:
         members["features"] = partial(_features, table, wide, size, shown)
-    return Contents(shown=shown, packed=size, arrays=members, columns=wide)
+    return Contents(shown, size, members, columns=wide)
 
 
 def _features(table: Any, columns: list[str], size: int, shown: str) -> Stored:
@@ -77,10 +77,7 @@ def _features(table: Any, columns: list[str], size: int, shown: str) -> Stored:
             yield block.astype(first.dtype, copy=False).tobytes()
 
     return Stored(
-        shown=shown,
-        shape=shape,
-        dtype=first.dtype,
-        make=lambda: gather(chunks(), dtype=first.dtype, shape=shape),
+        shown, shape, first.dtype, make=lambda: gather(chunks(), dtype=first.dtype, shape=shape)
     )
 
 
@@ -136,7 +133,7 @@ def _label_column(
         return np.asarray(known[encoded.indices.to_numpy()])
 
     dtype = np.dtype("i8" if types.is_integer(kind) else "U1")
-    return Stored(shown=shown, shape=(rows,), dtype=dtype, make=load)
+    return Stored(shown, (rows,), dtype, make=load)
 
 
 def _missing(shown: str) -> InputError:

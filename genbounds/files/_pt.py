@@ -50,7 +50,7 @@ def torch_contents(file: IO[bytes], size: int, shown: str) -> Contents:
     members: dict[str, Callable[[], Stored]] = {
         str(key): partial(_stored, torch, value, shown) for key, value in named.items()
     }
-    return Contents(shown=shown, packed=size, arrays=members)
+    return Contents(shown, size, members)
 
 
 def _check_archive(file: IO[bytes], shown: str) -> None:
@@ -119,15 +119,12 @@ def _stored(torch: Any, value: Any, shown: str) -> Stored:
             yield block.float().numpy(force=True).tobytes()
 
     return Stored(
-        shown=shown,
-        shape=shape,
-        dtype=single,
-        make=lambda: _scratch.gather(widened(), dtype=single, shape=shape),
+        shown, shape, single, make=lambda: _scratch.gather(widened(), dtype=single, shape=shape)
     )
 
 
 def _held(shown: str, array: NDArray[Any]) -> Stored:
-    return Stored(shown=shown, shape=array.shape, dtype=array.dtype, make=lambda: array)
+    return Stored(shown, array.shape, array.dtype, make=lambda: array)
 
 
 class _StoredType:

@@ -59,7 +59,7 @@ def safetensors_contents(file: IO[bytes], size: int, shown: str) -> Contents:
         key: partial(_member, file, start, key, entry, shown, metadata)
         for key, entry in header.items()
     }
-    return Contents(shown=shown, packed=size, arrays=members, origin=origin, names=names)
+    return Contents(shown, size, members, origin=origin, names=names)
 
 
 def _header(file: IO[bytes], size: int) -> tuple[dict[str, Any], int]:
@@ -120,7 +120,7 @@ def _member(
     data = partial(at, file, start + entry["data_offsets"][0])
     if entry["dtype"] != "BF16":
         check = check_of(key, dtype, shape, metadata)
-        return Stored(shown=shown, shape=shape, dtype=dtype, data=data, check=check)
+        return Stored(shown, shape, dtype, data=data, check=check)
     single = np.dtype("<f4")
 
     def widened() -> Any:
@@ -130,7 +130,7 @@ def _member(
             wide = (np.frombuffer(chunk, "<u2").astype("<u4") << np.uint32(16) for chunk in halves)
             return gather((x.tobytes() for x in wide), dtype=single, shape=shape)
 
-    return Stored(shown=shown, shape=shape, dtype=single, make=widened)
+    return Stored(shown, shape, single, make=widened)
 
 
 def header_of(

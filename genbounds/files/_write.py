@@ -1,4 +1,4 @@
-"""Whole files or nothing: written aside, synced, then renamed."""
+"""Whole files or nothing: written aside, synced, then renamed; by one run at a time in a folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from genbounds._text import display
 from genbounds.files._content import METADATA_KEY
 from genbounds.files._digest import DIGEST_KEY, NAMES_KEY, digest_of
-from genbounds.files._open import reason_of
+from genbounds.files._open import open_at_once, reason_of
 from genbounds.files._safetensors import header_of
 from genbounds.validation import Float, InputError
 
@@ -232,9 +232,7 @@ def _npy_header(stream: IO[bytes], shape: tuple[int, int], dtype: np.dtype[Any])
     np.lib.format.write_array_header_1_0(stream, form)
 
 
-def _numbered(
-    labels: Mapping[str, NDArray[Any]],
-) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+def _numbered(labels: Mapping[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     """Return labels as .safetensors can hold them, and the names of those that were texts."""
     arrays, names = {}, {}
     for key, array in labels.items():
@@ -285,3 +283,94 @@ def _checked_labels(labels: Mapping[str, NDArray[Any]], n: int) -> dict[str, NDA
             )
         checked[name] = array
     return checked
+
+
+# --- one run at a time in a folder ---------------------------------------------------------------
+
+_LOCK = ".lock"
+
+
+@contextmanager
+def locked(folder: str | os.PathLike[str], *, use: str) -> Iterator[None]:
+    """Keep other runs out of a folder; a run that is killed leaves no lock.
+
+    Parameters
+    ----------
+    folder : path-like
+        Made if it does not exist; removed in the end if it is empty.
+    use : str
+        What the folder is used for, as an error calls it.
+
+    Raises
+    ------
+    InputError
+        If another run uses the folder, or it cannot be written.
+    """
+    path = Path(folder) / _LOCK
+    try:
+        file = _take(path)
+    except BlockingIOError as error:
+        raise InputError(
+            f"{use}: another run is at work there: wait for it, or write elsewhere."
+        ) from error
+    except OSError as error:
+        raise InputError(
+            f"{display(path.parent)}: cannot be written: {reason_of(error)}."
+        ) from error
+    try:
+        yield
+    finally:
+        # The name first: whoever opened this file meanwhile sees that it is not the lock any more.
+        with suppress(OSError):
+            path.unlink()
+        file.close()
+        with suppress(OSError):
+            path.parent.rmdir()
+
+
+def clear(folder: Path) -> None:
+    """Remove every file of a locked folder but the lock."""
+    for path in folder.iterdir():
+        if path.name != _LOCK:
+            path.unlink(missing_ok=True)
+
+
+def _take(path: Path) -> IO[bytes]:
+    while True:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            file = open_at_once(path, "ab", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        except FileNotFoundError:  # a run that ended removed the folder just now
+            continue
+        try:
+            _lock(file)
+            # A run that ended between `open` and the lock has removed this file.
+            if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                return file
+        except FileNotFoundError:
+            pass
+        except BaseException:
+            file.close()
+            raise
+        file.close()
+
+
+def _lock(file: IO[bytes]) -> None:
+    """Lock an open file for as long as it is open; raise BlockingIOError if it is locked."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        import msvcrt
+
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        except OSError as error:
+            raise BlockingIOError from error
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError:
+        # A network file system without locks. What a run keeps is marked as its own all the same.
+        return

@@ -13,17 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds import files
 from genbounds.features._encoder import Kind
 from genbounds.features.sources._images import IMAGES, is_image
 from genbounds.features.sources._source import Item, Source, ending_of, readable
-from genbounds.files import (
-    display,
-    image_count,
-    label_arrays,
-    read_features,
-    read_metadata,
-    stream_images,
-)
+from genbounds.files import display
 from genbounds.origins import STAMPS
 from genbounds.validation import InputError
 
@@ -86,13 +80,13 @@ class Stacked(Source):
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.count = image_count(path)
+        self.count = files.image_count(path)
 
     def labels(self) -> dict[str, NDArray[Any]]:
-        return label_arrays(self._path, self.count)
+        return files.label_arrays(self._path, self.count)
 
     def items(self, start: int = 0) -> Iterator[Item]:
-        for number, image in enumerate(stream_images(self._path, start), start=start):
+        for number, image in enumerate(files.stream_images(self._path, start), start=start):
             yield Item(f"{display(self._path)}, image {number}", image)
 
 
@@ -104,17 +98,18 @@ class Rows(Source):
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.count = len(read_features(path))
+        self.count = len(files.read_features(path))
 
     def origin(self) -> Mapping[str, str]:
-        known = read_metadata(self._path)
+        known = files.read_metadata(self._path)
         return {key: value for key, value in known.items() if key not in STAMPS}
 
     def labels(self) -> dict[str, NDArray[Any]]:
-        return label_arrays(self._path, self.count)
+        return files.label_arrays(self._path, self.count)
 
     def items(self, start: int = 0) -> Iterator[Item]:
-        rows = np.asarray(read_features(self._path))  # a plain view: memmap's own indexing is slow
+        # A plain view: memmap's own indexing is slow.
+        rows = np.asarray(files.read_features(self._path))
         shown = display(self._path)
         for number in range(start, len(rows)):
             yield Item(f"{shown}, row {number}", rows[number])
