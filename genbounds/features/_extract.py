@@ -6,9 +6,12 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +22,12 @@ from genbounds import files
 from genbounds._json import AsJson
 from genbounds._pictures import PICTURES
 from genbounds._text import quoted
-from genbounds.features._batches import encoded_batches
 from genbounds.features._encoder import Encoder, Kind
 from genbounds.features._parts import RunningMoments, StoredBlocks, remove_own
-from genbounds.features.sources import Given, Source, item_names
+from genbounds.features.sources import Given, Item, Source, item_names
 from genbounds.files import display
 from genbounds.origins import PART_KEY, origin_warnings
-from genbounds.validation import InputError, check_count
+from genbounds.validation import InputError, as_numpy, check_count, check_finite
 
 _log = logging.getLogger("genbounds.features")
 
@@ -202,7 +204,7 @@ def encode(encoder: Encoder, items: Iterable[Any], *, batch: int = 64) -> NDArra
     source = Given(items, kind=kind, label="the model's output")
     if not source.count:
         raise InputError("there is nothing to encode.")
-    batches = encoded_batches(source, encoder, batch=batch, workers=1)
+    batches = _encoded_batches(source, encoder, batch=batch, workers=1)
     return np.concatenate(list(batches))
 
 
@@ -347,7 +349,7 @@ class _Job:
         """Yield blocks of features after the first `done` rows; the last may be shorter."""
         held: list[NDArray[Any]] = []
         rows = done
-        for features in encoded_batches(
+        for features in _encoded_batches(
             self.source,
             self.encoder,
             start=self.first + done,
@@ -371,6 +373,93 @@ def _metadata_of(path: Path) -> dict[str, str]:
         return files.read_metadata(path)
     except InputError:
         return {}
+
+
+def _encoded_batches(
+    source: Source,
+    encoder: Encoder,
+    *,
+    start: int = 0,
+    stop: int | None = None,
+    batch: int,
+    workers: int,
+) -> Iterator[NDArray[Any]]:
+    """Yield the features (rows, d) of one batch of items after the other.
+
+    Parameters
+    ----------
+    source, encoder
+    start, stop : int
+        Numbers of the first item, and of the first that is left out.
+    batch : int
+        Items in a batch; the last may have fewer.
+    workers : int
+        Threads that prepare items.
+
+    Raises
+    ------
+    InputError
+        If an item cannot be prepared (it is named), or the encoder returns something else than
+        finite features of one number and type.
+    """
+    first, before = start, None
+    # Two batches ahead: one waits while the encoder is busy with the other.
+    with closing(_prepared(source, encoder, start, stop, workers, ahead=2 * batch)) as prepared:
+        while items := list(islice(prepared, batch)):
+            features = _encode(encoder, items)
+            form = features.shape[1], features.dtype
+            if before is not None and form != before:
+                raise InputError(
+                    f"the encoder returned {form[0]} features of {form[1]} for the batch at item "
+                    f"{first}, and {before[0]} of {before[1]} before: it must not change."
+                )
+            check_finite("features", features.astype(np.float64, copy=False), first_row=first)
+            yield features
+            first, before = first + len(items), form
+
+
+def _encode(encoder: Encoder, items: list[Any]) -> NDArray[Any]:
+    features = as_numpy("features", encoder.encode(items))
+    if features.dtype.kind not in "fiub":  # a cast would drop the imaginary part, or read texts
+        raise InputError(
+            f"the encoder returned {display(features.dtype, limit=60)}: it must return real "
+            "numbers."
+        )
+    if features.ndim != 2 or len(features) != len(items) or features.shape[1] < 1:
+        raise InputError(
+            f"the encoder returned shape {features.shape} for {len(items)} items: "
+            "it must return one row of features for each."
+        )
+    narrow = features.dtype.kind == "f" and features.dtype.itemsize <= 8
+    return features if narrow else features.astype(np.float64)
+
+
+def _prepared(
+    source: Source, encoder: Encoder, start: int, stop: int | None, workers: int, *, ahead: int
+) -> Generator[Any, None, None]:
+    """Yield prepared items in order; other threads prepare up to `ahead` of them beforehand."""
+
+    def prepare(item: Item) -> Any:
+        try:
+            return encoder.prepare(source.decode(item.content))
+        except InputError as error:
+            raise InputError(f"{item.label}: {error}") from error
+
+    items = islice(source.items(start), None if stop is None else stop - start)
+    if workers == 1 or source.kind in ("rows", "texts"):  # too little work for threads
+        yield from map(prepare, items)
+        return
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="genbounds-prepare")
+    waiting: deque[Future[Any]] = deque()
+    try:
+        for item in items:
+            waiting.append(pool.submit(prepare, item))
+            if len(waiting) >= ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _whereabouts(source: Source, out: Path) -> dict[str, str]:

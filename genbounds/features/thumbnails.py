@@ -157,36 +157,36 @@ def pictures_of(path: Path, n: int, images: Path | None = None) -> Pictures:
     Pictures
         With a `problem` where there are none.
     """
-    names: Sequence[str] = ()
-    if is_media(path):
-        sources = [path]
-    else:
-        names = [str(name) for name in label_arrays(path, n).get(ITEMS_KEY, ())]
-        sources = _recorded(path)
-        far = [source for source in sources if not _is_near(source, path)]
-        if far and images is None:
-            return Pictures(
-                names=names,
-                problem=f"{display(path)} was made from {display(far[0])}, which is in neither its "
-                "folder nor this one: pass --images if its pictures may be shown",
-            )
-    sources = [images] if images is not None else sources
-    if not sources:
-        return Pictures(
-            names=names,
-            problem=f"{display(path)} does not say what it was made from: pass --images",
-        )
+    encoded = is_media(path)
+    items = () if encoded else label_arrays(path, n).get(ITEMS_KEY, ())
+    names = [str(name) for name in items]
     try:
-        source = open_source(sources)
-        if source.kind != "images":
-            return Pictures(names=names, problem=f"{display(sources[0])} holds {source.kind}")
-        if source.count is None:  # only reading all of it tells
-            for _ in source.pick(()):
-                pass
-        own = [str(name) for name in item_names(source.names())]
+        sources = [path] if encoded else _recorded(path)
+        far = [] if encoded else [source for source in sources if not _is_near(source, path)]
+        if images is not None:
+            sources = [images]
+        elif far:
+            raise InputError(
+                f"{display(path)} was made from {display(far[0])}, which is in neither its "
+                "folder nor this one: pass --images if its pictures may be shown"
+            )
+        if not sources:
+            raise InputError(f"{display(path)} does not say what it was made from: pass --images")
+        return _matched(sources, names, path, n)
     except InputError as error:
         return Pictures(names=names, problem=str(error))
-    held = len(own) or source.count
+
+
+def _matched(sources: Sequence[Path], names: Sequence[str], path: Path, n: int) -> Pictures:
+    """Find the pictures of n rows with these names, if they have some, among those in `sources`."""
+    source = open_source(sources)
+    if source.kind != "images":
+        raise InputError(f"{display(sources[0])} holds {source.kind}")
+    if source.count is None:  # only reading all of it tells
+        for _ in source.pick(()):
+            pass
+    own = [str(name) for name in item_names(source.names())]
+    held = len(own) or source.count or 0
     if names and own and names != own:
         place = {name: number for number, name in enumerate(own)}
         numbers = {row: place[name] for row, name in enumerate(names) if name in place}
@@ -196,11 +196,8 @@ def pictures_of(path: Path, n: int, images: Path | None = None) -> Pictures:
     elif held == n:
         return Pictures(contents=source, names=names or own)
     else:
-        why = f"{count(held or 0, 'image')} for {count(n, 'row')}"
-    return Pictures(
-        names=names,
-        problem=f"{display(sources[0])} does not hold the images of {display(path)}: {why}",
-    )
+        why = f"{count(held, 'image')} for {count(n, 'row')}"
+    raise InputError(f"{display(sources[0])} does not hold the images of {display(path)}: {why}")
 
 
 def _is_near(source: Path, path: Path) -> bool:

@@ -11,11 +11,11 @@ from typing import Any
 from genbounds.features._encoder import Encoder
 from genbounds.features._entry_point import is_entry_point
 from genbounds.features.encoders import _inception, _networks, _others
-from genbounds.features.encoders._download import fetch
 from genbounds.features.encoders._request import PRECISIONS, Request
 from genbounds.features.encoders._weights import (
     Weights,
     existing,
+    fetch,
     find_weights,
     hub_cache,
     offline,

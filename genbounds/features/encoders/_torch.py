@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from zipfile import is_zipfile
 
 import numpy as np
@@ -20,18 +20,6 @@ from genbounds.features.encoders._request import SEED, Request
 from genbounds.features.encoders._weights import versions
 from genbounds.files import display
 from genbounds.validation import InputError
-
-
-class Pixels(Protocol):
-    """What a network takes of an image, where `Preprocessing` does not say it."""
-
-    def __call__(self, image: Any) -> NDArray[np.float32]:
-        """Return an array (channels, height, width)."""
-        ...
-
-    def describe(self) -> str:
-        """Return one line, equal for equal pixels."""
-        ...
 
 
 def _encoded(
@@ -75,7 +63,7 @@ def torch_encoder(
     libraries: Sequence[str],
     name: str | None = None,
     weights: str | None = None,
-    pixels: Pixels | None = None,
+    pixels: Any = None,
     **defaults: Any,
 ) -> Encoder:
     """Make an encoder of a network.
@@ -91,8 +79,9 @@ def torch_encoder(
         Stored as the encoder's name; that of the request by default.
     weights : str, optional
         Digest of its weights; that of the request by default.
-    pixels : Pixels, optional
-        In place of a `Preprocessing`.
+    pixels : callable, optional
+        In place of a `Preprocessing`: from an image to an array (channels, height, width); its
+        method ``describe`` returns one line, equal for equal pixels.
     **defaults
         Fields of `Preprocessing` that the model asks for.
     """
