@@ -26,8 +26,6 @@ _log = logging.getLogger("genbounds.files")
 
 FEATURE_KEYS = ("features", "reps", "feats", "arr_0")  # dgm-eval: reps; clean-fid: feats
 STATISTICS_KEYS = ("mu", "sigma")
-SPATIAL_KEYS = ("mu_s", "sigma_s")
-"""guided-diffusion's statistics of spatial features, of which sFID is the distance."""
 LABEL_KEYS = ("groups", "seeds", "order", "strata", "labels")
 ITEMS_KEY = "items"
 """What each row is of: the name of an image in its folder or archive."""
