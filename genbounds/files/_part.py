@@ -61,24 +61,23 @@ def part_order(shown: Sequence[str], parts: Sequence[Part | None]) -> list[int]:
     parts : sequence of (Part or None)
         What each says that it is; all None: they are no parts, and stay in their order.
     """
-    known = sorted((part.number, k) for k, part in enumerate(parts) if part is not None)
+    known = [(part, k) for k, part in enumerate(parts) if part is not None]
     if not known:
         return list(range(len(parts)))
-    first = parts[known[0][1]]
-    assert first is not None
+    known.sort(key=lambda pair: pair[0].number)
+    first, at = known[0]
     for k, part in enumerate(parts):
         if part is None or (part.of, part.count) != (first.of, first.count):
             raise InputError(
-                f"{shown[known[0][1]]} is part {first.number} of {first.of} of an extraction of "
+                f"{shown[at]} is part {first.number} of {first.of} of an extraction of "
                 f"{first.count} items, and {shown[k]} is none of it: give the parts of one "
                 "extraction and nothing else."
             )
     end = 0
-    for number, (own, k) in enumerate(known, start=1):
-        part = parts[k]
-        assert part is not None
-        if own != number:
-            what = f"part {number} is missing" if own > number else f"part {own} is there twice"
+    for number, (part, k) in enumerate(known, start=1):
+        if part.number != number:
+            late = part.number > number
+            what = f"part {number} is missing" if late else f"part {part.number} is there twice"
             raise InputError(f"{shown[k]}: of {part.of} parts, {what}: give every part once.")
         if part.start != end:
             raise InputError(
