@@ -113,6 +113,10 @@ RULES: dict[str, Rule] = {
         "what chance does to a distance of only {n} {what} rows is not known from ours",
         "Compare with a distance of {least} rows or more; or pass plain rows, at least twice as "
         "many as theirs."),
+    "pilot-near-zero": Rule("few-samples", "caution",
+        "the pilot's score is {value:.3g} with a standard error of {stderr:.2g}: the number of "
+        "samples may be {times:.2g} times too large or too small",
+        "Plan again from a larger pilot."),
     "spectrum-guessed": Rule("few-samples", "unreliable",
         "{n} rows show little of {rank} dimensions: the value rests on a spectrum that decays "
         "smoothly beyond them",

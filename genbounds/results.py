@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain, count, islice, product
 from string import ascii_lowercase
 from typing import Any, Literal, get_args
+from unicodedata import normalize
 
+from genbounds._errors import InputError
 from genbounds._tables import InHand, Line, Noted, Warned, plus_minus
-from genbounds._text import display, number, percent
+from genbounds._text import display, number, percent, quoted
 from genbounds.diagnostics import CODES as CODES
 from genbounds.diagnostics import Diagnostic as Diagnostic
 from genbounds.diagnostics import Severity as Severity
@@ -145,8 +148,18 @@ class Score(Warned):
             Their names on the card.
         task : str
             One of the Hub's kinds of task.
+
+        Raises
+        ------
+        InputError
+            If a name is empty.
         """
-        metric = {"type": self.title or "score", "value": self.value, "name": self.citation()}
+        for argument, name in {"model": model, "dataset": dataset, "task": task}.items():
+            if not str(name or "").strip():
+                raise InputError(f"must be a name; got {quoted(name)}.", argument=argument)
+        letters = normalize("NFKD", self.title or "score").encode("ascii", "ignore").decode()
+        kind = re.sub(r"[^a-z0-9]+", "_", letters.lower()).strip("_")  # an identifier, no title
+        metric = {"type": kind, "value": self.value, "name": self.citation()}
         data = {"name": dataset, "type": dataset}
         result = {"task": {"type": task}, "dataset": data, "metrics": [metric]}
         return [{"name": model, "results": [result]}]

@@ -41,12 +41,20 @@ def test_a_score_is_a_number_with_its_interval():
 def test_a_model_card_takes_the_score():
     """By the Hub's own reader of cards."""
     hub = pytest.importorskip("huggingface_hub.repocard_data")
-    entry = json.loads(json.dumps(SCORE.model_index("gan", dataset="imagenet-1k")))
+    score = dataclasses.replace(SCORE, title="Fréchet distance")
+    entry = json.loads(json.dumps(score.model_index("gan", dataset="imagenet-1k")))
     name, (found,) = hub.model_index_to_eval_results(entry)
     assert (name, found.dataset_name, found.metric_value) == ("gan", "imagenet-1k", 1.5)
-    assert found.metric_name == SCORE.citation()
+    assert found.metric_name == score.citation()
+    assert found.metric_type == "frechet_distance"  # no title: the Hub takes an identifier
     card = hub.ModelCardData(model_name="gan", eval_results=[found])
     assert card.to_dict()["model-index"][0]["results"] == entry[0]["results"]
+
+
+@pytest.mark.parametrize("names", [("", "cifar10"), ("gan", " "), ("gan", None)])
+def test_a_model_card_has_names(names):
+    with pytest.raises(gb.InputError, match="must be a name"):
+        SCORE.model_index(names[0], dataset=names[1])
 
 
 def test_json_holds_every_field_and_no_infinity():

@@ -223,9 +223,13 @@ class Contents:
         """Whether there are statistics beside the `found` features; refuse what is not clear."""
         keys = self.statistics_keys
         statistics = all(key in self.arrays for key in keys)
-        if "mu" in self.arrays and not statistics:
+        missing = [key for key in keys if key not in self.arrays]
+        part = "mu" in self.arrays or (not found and len(missing) < len(keys))
+        if missing and part:
+            are = "is" if len(missing) == 1 else "are"
             raise InputError(
-                f"{self.shown}: has statistics and no {' and '.join(keys)}, which are needed here."
+                f"{self.shown}: has statistics and no {' and '.join(missing)}, which {are} needed "
+                "here."
             )
         if statistics and found == ["arr_0"] and self.pack:
             return True

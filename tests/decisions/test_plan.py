@@ -12,6 +12,8 @@ from scipy import stats
 
 import genbounds as gb
 from genbounds.estimators import difference
+from tests.refusal import refused
+from tests.warnings_of import codes
 
 D = 6
 
@@ -59,16 +61,32 @@ def test_the_reference_may_be_the_limit():
     assert plan.predict(1e15, plan.reference_needed) <= 0.05
     assert plan.predict(1e15, plan.reference_needed - 1) > 0.05
     assert "no number of generated samples suffices; at best" in str(plan)
-    reference, n = (
-        int(re.sub(r"\D", "", found))
-        for found in re.search(r": ([^:]+) with (.+) generated ones", str(plan)).groups()
-    )
+    sizes = re.search("one of (.+), with (.+) generated samples, is enough", str(plan)).groups()
+    reference, n = (int(re.sub(r"\D", "", found)) for found in sizes)
     assert plan.predict(n, reference) <= 0.05 < plan.predict(n - 1, reference)
     assert format(plan, ".0f") == "inf"
     exact = gb.plan(PILOT, gb.Moments(np.zeros(D), np.eye(D)), half_width=0.05)
     assert exact.feasible
     assert exact.limit == 0.0
     assert exact.reference_sizes is None
+
+
+def test_a_pilot_that_noise_nearly_hides_is_said():
+    """Of 60 such pilots n was 253 to 663,401, or none; said was: uncertain by two fifths."""
+    pilots = 1.2 * np.random.default_rng(3).normal(size=(20, 60, D))
+    plans = [gb.plan(pilot, REAL, half_width=0.03) for pilot in pilots]
+    assert sum("few-samples" in codes(plan, "caution") for plan in plans) >= 18
+    warned = next(plan for plan in plans if plan.warnings)
+    assert "times too large or too small" in str(warned.warnings[0])
+    assert "uncertain by about" not in " ".join(warned.assumptions)
+    larger = gb.plan(1.5 * np.random.default_rng(3).normal(size=(400, D)), REAL, half_width=0.03)
+    assert not larger.warnings
+
+
+@pytest.mark.parametrize("target", [{"half_width": "10"}, {"gap": "0.1"}])
+def test_a_string_is_a_share(target):
+    with refused("a share such as '10%'; got '"):
+        gb.plan(PILOT, REAL, **target)
 
 
 def test_gap_of_two_and_of_one():

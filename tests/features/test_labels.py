@@ -210,3 +210,7 @@ def test_sfid_takes_the_statistics_of_spatial_features(packs, capsys):
     assert main(["score", *args[:1], str(packs / "fid.npz"), "--metric", "sfid"]) == 2
     said = capsys.readouterr().err.splitlines()[-1]
     assert said.endswith("fid.npz: has statistics and no mu_s and sigma_s, which are needed here.")
+    np.savez(packs / "half.npz", mu_s=np.zeros(4))
+    assert main(["score", str(packs / "half.npz"), *args[1:], "--metric", "sfid"]) == 2
+    said = capsys.readouterr().err
+    assert said.endswith("half.npz: has statistics and no sigma_s, which is needed here.\n")
