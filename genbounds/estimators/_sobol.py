@@ -81,14 +81,8 @@ class SobolNormal:
     def draw(self, n: int) -> NDArray[Any]:
         """Return the next `n` points, shape (n, d)."""
         n = check_count("n", n)
-        if self.balanced and n & (n - 1):
-            below = 1 << (n.bit_length() - 1)
-            raise InputError(
-                f"must be a power of two; got {n}. A Sobol sequence is balanced (every "
-                f"elementary interval holds its share) only after 2^k points: draw {below} or "
-                f"{2 * below}, or pass balanced=False to give that up.",
-                argument="n",
-            )
+        if self.balanced:
+            _check_balanced("n", n, ", or pass balanced=False to give that up")
         if self.drawn + n > 1 << BITS:
             raise InputError(
                 f"a Sobol sequence of {BITS} bits has 2^{BITS} points, of which {self.drawn} are "
@@ -119,6 +113,18 @@ class SobolNormal:
         return torch.from_numpy(values).to(dtype=dtype or torch.get_default_dtype(), device=device)
 
 
+def _check_balanced(argument: str, n: int, otherwise: str = "") -> None:
+    """Refuse a number of points that is no power of two; `otherwise`: what else would do."""
+    if n & (n - 1):
+        below = 1 << (n.bit_length() - 1)
+        raise InputError(
+            f"must be a power of two; got {n}. A Sobol sequence is balanced (every elementary "
+            f"interval holds its share) only after 2^k points: draw {below} or "
+            f"{2 * below}{otherwise}.",
+            argument=argument,
+        )
+
+
 class SobolCache(SobolNormal):
     """Sobol normals drawn once, then served in random order.
 
@@ -133,6 +139,7 @@ class SobolCache(SobolNormal):
     def __init__(self, d: int, *, size: int, method: str, rng: Any) -> None:
         points, self._order_rng = check_rng(rng).spawn(2)
         super().__init__(d, method=method, rng=points, balanced=True)
+        _check_balanced("size", check_count("size", size))
         self._cache = super().draw(size)
         self._order: NDArray[np.intp] = np.empty(0, dtype=np.intp)
 
@@ -259,6 +266,7 @@ def score_over_scramblings(
     """
     level = check_open_unit("level", level)
     check_count("replicates", replicates, minimum=3)
+    _check_balanced("n", check_count("n", n))
     inner: list[Any] = []
     for stream in check_rng(rng).spawn(replicates):
         rows = generate(np.asarray(sobol_normal(d, method=method, rng=stream).draw(n)))
@@ -297,8 +305,7 @@ def _checked(found: Any) -> Any:
     if isinstance(found, Score) and found.estimator == "debiased" and found.method != "mean":
         raise InputError(
             "returned a debiased score, which subtracts more bias than Sobol points have: pass "
-            "estimator='plugin' in it, as in lambda x: "
-            "genbounds.frechet_distance(x, real, estimator='plugin').",
+            "estimator='plugin' to what computes it (for KID, to genbounds.kernel_distance).",
             argument="statistic",
         )
     try:
