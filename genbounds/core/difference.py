@@ -206,7 +206,7 @@ def _studentised_difference(a: Estimate, b: Estimate) -> EstimateDifference:
             stderr=math.sqrt(np.mean(halves**2)),
             degrees_of_freedom=float(halves.size),
         )
-    sources = [*_Source.all_of(a.sample, 1.0), *_Source.all_of(b.sample, -1.0)]
+    sources = [*_sources(a.sample, 1.0), *_sources(b.sample, -1.0)]
     one, two = a.reference.influence, b.reference.influence
     if one is not None and two is not None and one.size == two.size:
         sources.append(
@@ -221,7 +221,7 @@ def _studentised_difference(a: Estimate, b: Estimate) -> EstimateDifference:
             )
         )
     else:
-        sources += [*_Source.all_of(a.reference, 1.0), *_Source.all_of(b.reference, -1.0)]
+        sources += [*_sources(a.reference, 1.0), *_sources(b.reference, -1.0)]
     gap = a.value - b.value
     if abs(gap) <= SAME * max(abs(a.value), abs(b.value), 1.0 if a.log_scale else 0.0):
         gap = 0.0
@@ -242,7 +242,7 @@ def sum_of(value: float, errors: Iterable[SampleError]) -> EstimateDifference:
     -------
     EstimateDifference
     """
-    return _with_error(value, [one for error in errors for one in _Source.all_of(error, 1.0)])
+    return _with_error(value, [one for error in errors for one in _sources(error, 1.0)])
 
 
 def _with_error(value: float, sources: list[_Source]) -> EstimateDifference:
@@ -275,31 +275,24 @@ class _Source:
     skewness: float = 0.0
     seeds: bool = False
 
-    @classmethod
-    def all_of(cls, error: SampleError, sign: float) -> list[_Source]:
-        """Return what a sample contributes: its groups, and seeds that cross them."""
-        if error.seeds is None or error.influence is None:
-            return [cls.of(error, sign)]
-        groups = replace(
-            error,
-            variance=max(error.variance - error.seeds.variance, 0.0),
-            degrees_of_freedom=error.influence.size - 1.0,
-            seeds=None,
-        )
-        return [cls.of(groups, sign), replace(cls.of(error.seeds, sign), seeds=True)]
 
-    @classmethod
-    def of(cls, error: SampleError, sign: float) -> _Source:
-        """Return what the units of a sample contribute."""
-        return cls(
-            variance=error.variance,
-            degrees=error.degrees_of_freedom,
-            steps=None if error.influence is None else sign * _steps(error.influence),
-            units=error.units,
-            unexplained=error.unexplained,
-            curvature=sign * error.curvature,
-            skewness=sign * error.skewness,
-        )
+def _sources(error: SampleError, sign: float) -> list[_Source]:
+    """Return what a sample contributes: its groups, and seeds that cross them."""
+    variance, degrees, seeds = error.variance, error.degrees_of_freedom, []
+    if error.seeds is not None and error.influence is not None:
+        seeds = [replace(one, seeds=True) for one in _sources(error.seeds, sign)]
+        variance = max(variance - error.seeds.variance, 0.0)
+        degrees = error.influence.size - 1.0
+    units = _Source(
+        variance=variance,
+        degrees=degrees,
+        steps=None if error.influence is None else sign * _steps(error.influence),
+        units=error.units,
+        unexplained=error.unexplained,
+        curvature=sign * error.curvature,
+        skewness=sign * error.skewness,
+    )
+    return [units, *seeds]
 
 
 def _steps(influence: Float) -> Float:
