@@ -19,6 +19,7 @@ from genbounds.estimators.frechet._sample import (
 )
 from genbounds.estimators.spectrum_fit._few_rows import (
     Fit,
+    Reference,
     fit_both_samples,
     fit_from_moments,
     fit_one_sample,
@@ -130,21 +131,7 @@ def _one_by_one(
 def _fit(few: FrechetSample, other: FrechetSample, spectrum: Float | None = None) -> Fit:
     """Debias one sample; `spectrum`: eigenvalues of the other covariance, where they are known."""
     assert few.n is not None
-    gap = few.mean - other.mean
+    reference = Reference(few.mean - other.mean, other.factor, other.trace, spectrum)
     if few.rows is None:
-        return fit_from_moments(
-            gap=gap,
-            cov=few.cov,
-            lower=other.factor,
-            n=few.n,
-            reference_trace=other.trace,
-            reference_spectrum=spectrum,
-        )
-    centred = few.centred
-    return fit_one_sample(
-        centred,
-        centred @ other.factor,
-        gap=gap,
-        reference_trace=other.trace,
-        reference_spectrum=spectrum,
-    )
+        return fit_from_moments(few.cov, few.n, reference)
+    return fit_one_sample(few.centred, reference)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy  # its submodules are loaded at their first use
@@ -91,35 +91,38 @@ EQUAL_ROWS = 0.05
 """Variance of the row scales up to which the contour, which takes them as equal, may be used."""
 
 
-def fit_one_sample(
-    centred: Float,
-    projected: Float,
-    *,
-    gap: Float,
-    reference_trace: float,
-    reference_spectrum: Float | None = None,
-) -> Fit:
-    """Debias the distance to a reference from few generated rows.
+class Reference(NamedTuple):
+    """What the bias of one sample is removed beside.
 
-    Parameters
+    Attributes
     ----------
-    centred : ndarray of shape (n, d)
-        Generated rows less their mean, n >= 2.
-    projected : ndarray of shape (n, r)
-        ``centred @ L`` with reference covariance ``L @ L.T``.
     gap : ndarray of shape (d,)
-        Mean of the rows minus mean of the reference.
-    reference_trace : float
-        Trace of the reference covariance.
-    reference_spectrum : ndarray of shape (r,) or None
+        Mean of the sample minus its mean.
+    factor : ndarray of shape (d, r)
+        L with its covariance L Lᵀ.
+    trace : float
+        Of that covariance.
+    spectrum : ndarray of shape (r,) or None
         Its positive eigenvalues, descending: what the spectrum may look like where fewer rows than
         directions do not show it.
-
     """
+
+    gap: Float
+    factor: Float
+    trace: float
+    spectrum: Float | None = None
+
+
+def fit_one_sample(centred: Float, reference: Reference) -> Fit:
+    """Debias the distance to a reference from few generated rows.
+
+    `centred`: of shape (n, d), less their mean, n >= 2.
+    """
+    gap, projected = reference.gap, centred @ reference.factor
     n = centred.shape[0]
     squared_norm = np.einsum("ij,ij->i", centred, centred)
     trace = float(squared_norm.sum()) / (n - 1)
-    base = float(gap @ gap) + trace - trace / n + reference_trace
+    base = float(gap @ gap) + trace - trace / n + reference.trace
     rest = 2.0 * (centred @ gap) + squared_norm
     side = Side.of(projected, distinct=distinct_rows(centred))
     if side is None:
@@ -135,8 +138,8 @@ def fit_one_sample(
         [rest],
         [projected],
         base=base,
-        traces=(trace, reference_trace),
-        shape=_shape(reference_spectrum, n=n, rank=side.rank),
+        traces=(trace, reference.trace),
+        shape=_shape(reference.spectrum, n=n, rank=side.rank),
         lacking=lacking,
     )
 
@@ -239,30 +242,16 @@ def repeated_rows(repeated: int, n: int) -> tuple[Diagnostic, ...]:
     return (warn_of("repeated-rows", severity=severity, repeated=repeated, n=n),)
 
 
-def fit_from_moments(
-    *,
-    gap: Float,
-    cov: Float,
-    lower: Float,
-    n: int,
-    reference_trace: float,
-    reference_spectrum: Float | None = None,
-) -> Fit:
+def fit_from_moments(cov: Float, n: int, reference: Reference) -> Fit:
     """Debias the distance from mean and covariance alone, as if all rows had one scale.
 
     Parameters
     ----------
-    gap : ndarray of shape (d,)
-        Mean of the sample minus mean of the reference.
     cov : ndarray of shape (d, d)
         Covariance of the sample, divisor n - 1.
-    lower : ndarray of shape (d, r)
-        Reference covariance is ``lower @ lower.T``.
     n : int
         Sample size, at least 2.
-    reference_trace : float
-    reference_spectrum : ndarray of shape (r,) or None
-        As in `fit_one_sample`.
+    reference : Reference
 
     Notes
     -----
@@ -270,8 +259,8 @@ def fit_from_moments(
     A = I - 2 L H Lᵀ the derivative in the covariance, (4 gapᵀΣgap + 2 Tr (AΣ)²) / n, where
     Tr (AΣ)² is estimated by Tr (AΣ̂)² - (Tr AΣ̂)²/N (unbiased for a fixed A).
     """
-    trace = float(np.trace(cov))
-    base = float(gap @ gap) + trace - trace / n + reference_trace
+    gap, lower, trace = reference.gap, reference.factor, float(np.trace(cov))
+    base = float(gap @ gap) + trace - trace / n + reference.trace
     moved = cov @ lower
     product = lower.T @ moved
     values, axes = scipy.linalg.eigh((product + product.T) / 2.0, check_finite=False)
@@ -292,9 +281,9 @@ def fit_from_moments(
         warnings = (*few_rows(n), moments_only)
         return Fit(base, (sampling(none, none, none),), (None,), "spectrum-fit", warnings)
     values, axes = values[::-1][:kept], axes[:, ::-1][:, :kept]
-    shape = _shape(reference_spectrum, n=n, rank=rank)
+    shape = _shape(reference.spectrum, n=n, rank=rank)
     root = population_root(values, rows=[RowLaw(n - 1)], rank=rank, shape=shape)
-    limits = RootLimits.of(values, traces=(trace, reference_trace))
+    limits = RootLimits.of(values, traces=(trace, reference.trace))
     root = root.within(limits)
     shift = values[:, None] + root.points
     share = np.asarray(root.points / shift**2)

@@ -16,6 +16,7 @@ from genbounds.estimators import FrechetReference
 from genbounds.estimators.spectrum_fit._contour import contour_trace_root
 from genbounds.estimators.spectrum_fit._few_rows import (
     GROUPING_SEED,
+    Reference,
     RootLimits,
     Side,
     _sides,
@@ -282,14 +283,8 @@ class TestContourWeights:
 def fitted(x, lower=None, spectrum=None):
     """Fit to one sample, told of the reference's spectrum or not."""
     lower = np.eye(x.shape[1]) if lower is None else lower
-    centred = x - x.mean(axis=0)
-    return fit_one_sample(
-        centred,
-        centred @ lower,
-        gap=x.mean(axis=0),
-        reference_trace=float((lower**2).sum()),
-        reference_spectrum=spectrum,
-    ).value
+    reference = Reference(x.mean(axis=0), lower, float((lower**2).sum()), spectrum)
+    return fit_one_sample(x - x.mean(axis=0), reference).value
 
 
 class TestKnownShape:
