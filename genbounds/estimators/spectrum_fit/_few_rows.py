@@ -136,7 +136,7 @@ def fit_one_sample(centred: Float, reference: Reference) -> Fit:
     return fit_of_rows(
         [side],
         [rest],
-        [projected],
+        [(centred, reference.factor)],
         base=base,
         traces=(trace, reference.trace),
         shape=_shape(reference.spectrum, n=n, rank=side.rank),
@@ -147,7 +147,7 @@ def fit_one_sample(centred: Float, reference: Reference) -> Fit:
 def fit_of_rows(
     sides: Sequence[Side],
     rests: Sequence[Float],
-    projected: Sequence[Float],
+    rows: Sequence[tuple[Float, Float]],
     *,
     base: float,
     traces: tuple[float, float],
@@ -162,8 +162,8 @@ def fit_of_rows(
         Of the sample; of both, that with fewer rows first.
     rests : sequence of ndarray of shape (n,)
         Influence of the rows of each on all but the trace of the root.
-    projected : sequence of ndarray of shape (n, r)
-        The rows of each times the factor of the other.
+    rows : sequence of tuple of ndarray of shape (n, d) and (d, r)
+        The rows of each, less their mean, and the factor of the other.
     base : float
         The distance without the trace of the root.
     traces : tuple of float
@@ -191,7 +191,7 @@ def fit_of_rows(
     if root.method == "contour":
         steps = (
             jackknifed_contour(
-                projected[k], rank, root.trace, [laws[j].n_effective for j in both if j != k]
+                np.matmul(*rows[k]), rank, root.trace, [laws[j].n_effective for j in both if j != k]
             )
             - root.trace
             for k in both
@@ -635,7 +635,7 @@ def fit_both_samples(
             norm + sign * (rows @ gap)
             for norm, rows, sign in zip(norms, centred, (2, -2), strict=True)
         ],
-        [rows @ factor for rows, factor in zip(centred, factors[::-1], strict=True)],
+        list(zip(centred, factors[::-1], strict=True)),
         # Either trace Tr Σ̂ stands for Tr Σ, less the bias Tr Σ̂ / n of the squared gap.
         base=float(gap @ gap) + sum(float(norm.mean()) for norm in norms),
         traces=(one, two),
