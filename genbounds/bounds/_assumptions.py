@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +13,10 @@ from genbounds.bounds._bound import Assumption, Facts
 
 # Predicates are functions of the module, bound to their parameters by `partial`: a statement must
 # travel to other processes.
+
+
+def _asking(text: str, predicate: Callable[..., bool], *given: Any) -> Assumption:
+    return Assumption(text=text, predicate=partial(predicate, *given))
 
 
 def _in_family(name: str, facts: Facts, n: int, delta: float) -> bool:
@@ -26,20 +32,14 @@ def _enough_for_rank(factor: float, facts: Facts, n: int, delta: float) -> bool:
     return bool(n >= 4.0 * rank + math.log(factor / delta))
 
 
-def _family(name: str, text: str) -> Assumption:
-    return Assumption(text=text, predicate=partial(_in_family, name))
-
-
 def at_least(minimum: int) -> Assumption:
     """Ask for a smallest sample size."""
-    return Assumption(text=f"n ≥ {minimum}", predicate=partial(_enough, minimum))
+    return _asking(f"n ≥ {minimum}", _enough, minimum)
 
 
 def effective_rank_samples(factor: float) -> Assumption:
     """Ask for n ≥ 4 r(Σ) + log(factor/δ), where covariance bounds by effective rank begin."""
-    return Assumption(
-        text=f"n ≥ 4 r(Σ) + log({factor:g}/δ)", predicate=partial(_enough_for_rank, factor)
-    )
+    return _asking(f"n ≥ 4 r(Σ) + log({factor:g}/δ)", _enough_for_rank, factor)
 
 
 def _standard(facts: Facts, n: int, delta: float) -> bool:
@@ -53,10 +53,6 @@ def _is(name: str, value: object, facts: Facts, n: int, delta: float) -> bool:
 
 def _finite(name: str, facts: Facts, n: int, delta: float) -> bool:
     return math.isfinite(facts.get(name, math.inf))
-
-
-def _sub_exponential(facts: Facts, n: int, delta: float) -> bool:
-    return "sub_exponential_nu" in facts and "sub_exponential_alpha" in facts
 
 
 def _vendi_samples(facts: Facts, n: int, delta: float) -> bool:
@@ -75,48 +71,40 @@ def _between(name: str, low: float, high: float, facts: Facts, n: int, delta: fl
     return bool(low <= facts[name] < high or facts[name] == high == math.inf)
 
 
-def _has(name: str, facts: Facts, n: int, delta: float) -> bool:
-    return name in facts
-
-
-def _any_law(facts: Facts, n: int, delta: float) -> bool:
-    return True
+def _has(names: tuple[str, ...], facts: Facts, n: int, delta: float) -> bool:
+    return all(name in facts for name in names)
 
 
 def orders(low: float, high: float, text: str) -> Assumption:
     """Ask for an order α of the Vendi score in [`low`, `high`)."""
-    return Assumption(text=text, predicate=partial(_between, "order", low, high))
+    return _asking(text, _between, "order", low, high)
 
 
 def has(name: str, text: str) -> Assumption:
     """Ask for a fact, whatever its value."""
-    return Assumption(text=text, predicate=partial(_has, name))
+    return _asking(text, _has, (name,))
 
 
 def any_law(text: str) -> tuple[Assumption, ...]:
     """Name the distributions of a claim about growth; the audit chooses among them itself."""
-    return (Assumption(text=text, predicate=_any_law),)
+    return (_asking(text, _has, ()),)
 
 
-GAUSSIAN = _family("gaussian", "X_i iid N(μ, Σ)")
-UNIT_INTERVAL = _family("unit-interval", "Z_i iid in [0, 1]")
-POSTERIORS = _family("posterior", "p_i iid on the probability simplex")
-NORMALISED_KERNEL = _family("kernel", "x_i iid, k(x, x) = 1")
-CLASSES = _family("classes", "x_i iid classes, k(x, y) = [x = y]")
-SCALAR = Assumption(text="d = 1", predicate=partial(_is, "d", 1))
-STANDARD_NORMAL = Assumption(text="Z_i iid N(0, 1)", predicate=_standard)
-CENTRED = Assumption(text="E X_i = 0", predicate=partial(_is, "centred", True))
-NORM_BOUNDED = Assumption(text="‖X_i‖ ≤ C", predicate=partial(_finite, "radius"))
-SUB_EXPONENTIAL = Assumption(text="X_i iid SE(ν, α)", predicate=_sub_exponential)
-SUB_GAUSSIAN = Assumption(text="‖yᵀX‖_ψ2 ≤ κ √(yᵀΣy)", predicate=partial(_finite, "kappa"))
-DEFINITE_REFERENCE = Assumption(text="Σ_r ≻ 0", predicate=partial(_is, "reference_definite", True))
-UNIT_OPERATOR = Assumption(
-    text="‖Σ‖ ≤ 1 (printed as ‖Σ‖ = O(1), Tr Σ = O(d))", predicate=_unit_operator
-)
-VENDI_SAMPLES = Assumption(text="δ ≥ exp((2−n)/8)", predicate=_vendi_samples)
-BERNSTEIN_RANGE = Assumption(
-    text="ε ≤ c, that is 8 (log(1/δ) + 1/4) ≤ n", predicate=_bernstein_range
-)
+GAUSSIAN = _asking("X_i iid N(μ, Σ)", _in_family, "gaussian")
+UNIT_INTERVAL = _asking("Z_i iid in [0, 1]", _in_family, "unit-interval")
+POSTERIORS = _asking("p_i iid on the probability simplex", _in_family, "posterior")
+NORMALISED_KERNEL = _asking("x_i iid, k(x, x) = 1", _in_family, "kernel")
+CLASSES = _asking("x_i iid classes, k(x, y) = [x = y]", _in_family, "classes")
+SCALAR = _asking("d = 1", _is, "d", 1)
+STANDARD_NORMAL = _asking("Z_i iid N(0, 1)", _standard)
+CENTRED = _asking("E X_i = 0", _is, "centred", True)
+NORM_BOUNDED = _asking("‖X_i‖ ≤ C", _finite, "radius")
+SUB_EXPONENTIAL = _asking("X_i iid SE(ν, α)", _has, ("sub_exponential_nu", "sub_exponential_alpha"))
+SUB_GAUSSIAN = _asking("‖yᵀX‖_ψ2 ≤ κ √(yᵀΣy)", _finite, "kappa")
+DEFINITE_REFERENCE = _asking("Σ_r ≻ 0", _is, "reference_definite", True)
+UNIT_OPERATOR = _asking("‖Σ‖ ≤ 1 (printed as ‖Σ‖ = O(1), Tr Σ = O(d))", _unit_operator)
+VENDI_SAMPLES = _asking("δ ≥ exp((2−n)/8)", _vendi_samples)
+BERNSTEIN_RANGE = _asking("ε ≤ c, that is 8 (log(1/δ) + 1/4) ≤ n", _bernstein_range)
 ANY_ORDER = orders(1.0, math.inf, "α ≥ 1")
 
 
@@ -173,29 +161,24 @@ def _in_cube(facts: Facts, n: int, delta: float) -> bool:
 
 def alpha_in(low: float, high: float, text: str) -> Assumption:
     """Ask for an exponent α in [`low`, `high`)."""
-    return Assumption(text=text, predicate=partial(_between, "alpha", low, high))
+    return _asking(text, _between, "alpha", low, high)
 
 
 def distributions(text: str, *names: str) -> Assumption:
     """Ask for probabilities in the inputs of these names."""
-    return Assumption(text=text, predicate=partial(_distributions, names))
+    return _asking(text, _distributions, names)
 
 
-PSD = Assumption(text="A, B ⪰ 0 (given by factors)", predicate=_by_factors)
-FULL_RANK_REFERENCE = Assumption(
-    text="Σ_r ≻ 0 (given by factors)", predicate=partial(_full_rank, "reference_factor")
-)
-ORDERED = Assumption(text="A ⪰ B ≻ 0", predicate=_ordered)
-SYMMETRIC = Assumption(text="A, B symmetric", predicate=_symmetric)
+PSD = _asking("A, B ⪰ 0 (given by factors)", _by_factors)
+FULL_RANK_REFERENCE = _asking("Σ_r ≻ 0 (given by factors)", _full_rank, "reference_factor")
+ORDERED = _asking("A ⪰ B ≻ 0", _ordered)
+SYMMETRIC = _asking("A, B symmetric", _symmetric)
 POWER = alpha_in(0.0, 1.0, "0 ≤ α < 1")
-VISITS = Assumption(text="every generator picked at least once, b ≥ 1", predicate=_visits)
-BURN_IN = Assumption(text="burn-in N ≥ 1", predicate=_burnt_in)
-LONG_BURN_IN = Assumption(text="burn-in N ≥ b", predicate=_a_batch_burnt_in)
-SUMS = Assumption(
-    text="X_i = Gamma(k_i, θ_i) + N(0, σ_i²) in SE(√(2k_iθ_i²+σ_i²), 2θ_i), w_i ≥ 0, "
-    "|s| < 1/max w_iα_i",
-    predicate=_sums,
+VISITS = _asking("every generator picked at least once, b ≥ 1", _visits)
+BURN_IN = _asking("burn-in N ≥ 1", _burnt_in)
+LONG_BURN_IN = _asking("burn-in N ≥ b", _a_batch_burnt_in)
+SUMS = _asking(
+    "X_i = Gamma(k_i, θ_i) + N(0, σ_i²) in SE(√(2k_iθ_i²+σ_i²), 2θ_i), w_i ≥ 0, |s| < 1/max w_iα_i",
+    _sums,
 )
-IN_CUBE = Assumption(
-    text="x_i in [0, 1)^s, f a product of step functions of the coordinates", predicate=_in_cube
-)
+IN_CUBE = _asking("x_i in [0, 1)^s, f a product of step functions of the coordinates", _in_cube)

@@ -18,13 +18,39 @@ def is_exact(x: Any) -> bool:
     return np.asarray(x).dtype == object
 
 
-def real(value: Any) -> Any:
-    """Turn a fraction into a number of mpmath."""
+def _mp() -> Any:
+    """Return the numbers of mpmath, which is there where exact ones are asked for."""
     from mpmath import mp
 
+    return mp
+
+
+def _mp() -> Any:
+    """Return the numbers of mpmath, which is there where exact ones are asked for."""
+    from mpmath import mp
+
+    return mp
+
+
+def _mp() -> Any:
+    """Return the numbers of mpmath, which is there where exact ones are asked for."""
+    from mpmath import mp
+
+    return mp
+
+
+def _mp() -> Any:
+    """Return the numbers of mpmath, which is there where exact ones are asked for."""
+    from mpmath import mp
+
+    return mp
+
+
+def real(value: Any) -> Any:
+    """Turn a fraction into a number of mpmath."""
     if isinstance(value, Fraction):
-        return mp.mpf(value.numerator) / value.denominator
-    return mp.mpf(value)
+        return _mp().mpf(value.numerator) / value.denominator
+    return _mp().mpf(value)
 
 
 def _each(function: Callable[..., Any], *arrays: Any) -> Any:
@@ -37,15 +63,11 @@ def reals(x: Any) -> Any:
 
 
 def log(x: Any) -> Any:
-    from mpmath import mp
-
-    return _each(lambda value: mp.log(real(value)), x) if is_exact(x) else np.log(x)
+    return _each(lambda value: _mp().log(real(value)), x) if is_exact(x) else np.log(x)
 
 
 def root(x: Any) -> Any:
-    from mpmath import mp
-
-    return _each(lambda value: mp.sqrt(real(value)), x) if is_exact(x) else np.sqrt(x)
+    return _each(lambda value: _mp().sqrt(real(value)), x) if is_exact(x) else np.sqrt(x)
 
 
 def power(x: Any, exponent: Any) -> Any:
@@ -84,38 +106,30 @@ def norm(x: Any, axis: int | tuple[int, int] = -1) -> Any:
 
 
 def _matrix(rows: Any) -> Any:
-    from mpmath import mp
-
-    return mp.matrix(_each(real, rows).tolist())
+    return _mp().matrix(_each(real, rows).tolist())
 
 
 def singular_values(matrices: Any) -> Any:
-    from mpmath import mp
-
     if not is_exact(matrices):
         return np.linalg.svd(matrices, compute_uv=False)
     tall = matrices if matrices.shape[0] >= matrices.shape[1] else matrices.T
-    return np.array(list(mp.svd_r(_matrix(tall), compute_uv=False)), dtype=object)
+    return np.array(list(_mp().svd_r(_matrix(tall), compute_uv=False)), dtype=object)
 
 
 def eigenvalues(matrices: Any) -> Any:
     """Eigenvalues of symmetric matrices, smallest first."""
-    from mpmath import mp
-
     if not is_exact(matrices):
         return np.linalg.eigvalsh(matrices)
     if matrices.shape == (1, 1):
         return matrices[0]
-    return np.array(sorted(mp.eigsy(_matrix(matrices), eigvals_only=True)), dtype=object)
+    return np.array(sorted(_mp().eigsy(_matrix(matrices), eigvals_only=True)), dtype=object)
 
 
 def whitened(larger: Any, smaller: Any) -> Any:
     """Rᵀ A⁻¹ R with R Rᵀ the smaller matrix and A the larger."""
-    from mpmath import mp
-
     if not is_exact(larger):
         triangle = np.linalg.cholesky(smaller)
         return np.swapaxes(triangle, -1, -2) @ np.linalg.solve(larger, triangle)
-    triangle = mp.cholesky(_matrix(smaller))
-    inner = triangle.T * mp.inverse(_matrix(larger)) * triangle
+    triangle = _mp().cholesky(_matrix(smaller))
+    inner = triangle.T * _mp().inverse(_matrix(larger)) * triangle
     return np.array(((inner + inner.T) / 2).tolist(), dtype=object)

@@ -262,20 +262,12 @@ def _normal_scores(summaries: Float) -> Float:
     n = summaries.shape[1]
     step = RELATIVE_ROUNDING * np.abs(summaries).max(axis=1, keepdims=True)
     rounded = np.rint(summaries / np.where(step > 0.0, step, 1.0)).astype(np.int32)
-    scores = _quantiles(n)[_double_ranks(rounded)]
+    scores = scipy.special.ndtri((_double_ranks(rounded) + 1.0) / (2 * n))
     scores -= scores.mean(axis=1, keepdims=True)
     values, axes = np.linalg.eigh(scores @ scores.T / (n - 1))
     kept = values > RELATIVE_ROUNDING * n
     whitened: Float = (axes[:, kept] / np.sqrt(values[kept])).T @ scores
     return whitened
-
-
-@lru_cache(maxsize=32)
-def _quantiles(n: int) -> Float:
-    """Return normal quantiles by twice the rank, from 0: arms have looks of the same sizes."""
-    quantiles: Float = scipy.special.ndtri((np.arange(2 * n - 1) + 1.0) / (2 * n))
-    quantiles.flags.writeable = False
-    return quantiles
 
 
 def _double_ranks(values: NDArray[np.int32]) -> NDArray[np.intp]:

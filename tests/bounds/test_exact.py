@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -82,3 +83,13 @@ def test_exact_sides_are_those_of_the_statement(name, d):
         assert [float(side) for side in said] == pytest.approx([left, right], rel=1e-9, abs=1e-12)
         for side, twin in zip(said, twins_of(statement, inputs), strict=True):
             assert abs(side - twin) <= 1e-18 * max(1, abs(side))
+
+
+@pytest.mark.parametrize("name", DETERMINISTIC)
+def test_floats_need_no_mpmath(name, monkeypatch):
+    bound = BOUNDS[name]
+    inputs = inputs_of(bound, 2, np.random.default_rng(0))
+    floats = {key: np.array(inputs[key], dtype=int if key == "t" else float) for key in bound.needs}
+    monkeypatch.setitem(sys.modules, "mpmath", None)
+    assert np.isfinite(bound.error(**floats)).all()
+    assert np.isfinite(bound.width(**floats)).all()
