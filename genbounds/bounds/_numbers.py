@@ -25,27 +25,6 @@ def _mp() -> Any:
     return mp
 
 
-def _mp() -> Any:
-    """Return the numbers of mpmath, which is there where exact ones are asked for."""
-    from mpmath import mp
-
-    return mp
-
-
-def _mp() -> Any:
-    """Return the numbers of mpmath, which is there where exact ones are asked for."""
-    from mpmath import mp
-
-    return mp
-
-
-def _mp() -> Any:
-    """Return the numbers of mpmath, which is there where exact ones are asked for."""
-    from mpmath import mp
-
-    return mp
-
-
 def real(value: Any) -> Any:
     """Turn a fraction into a number of mpmath."""
     if isinstance(value, Fraction):

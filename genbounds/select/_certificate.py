@@ -177,30 +177,25 @@ class Certificate:
 
             joint = 1.0 - 2.0 * float(ndtr(-self.critical))
             least, most = sorted(sign * end for end in noise.interval(joint))
-            self._prove(a, b, least)
-            self._prove(b, a, -most)
-            return
-        if not noise.stderr > 0.0:
+        elif not noise.stderr > 0.0:
             return  # without any estimated noise there is no test
-        gap = second.estimate.loss - first.estimate.loss  # positive: a is better
-        critical = studentised(self.critical, noise.degrees_of_freedom)
-        third, bend = third_cumulant(first, second), sign * noise.curvature
-        for_a, for_b = leads_that_prove(critical, noise.stderr, third=third, curvature=bend)
-        self._prove(a, b, gap - for_a)
-        self._prove(b, a, -gap - for_b)
-        if not (first.cancels and second.cancels):
-            return  # how much of the reference's noise both share is not known at this look
-        own = first.estimate.sample.variance + second.estimate.sample.variance
-        reference = math.sqrt(max(noise.stderr**2 - own, 0.0))
-        # Even the widest gap that these samples leave plausible would not clear the reference's
-        # own noise, which no further sample lessens.
-        widest = abs(gap) + self.tolerance + critical * math.sqrt(own)
-        self._hopeless[a, b] = self._hopeless[b, a] = widest < critical * reference
-
-    def _prove(self, winner: int, loser: int, least: float) -> None:
-        """Note that `winner` is better by `least` or more, which may be negative."""
-        self._direct[winner, loser] |= least > 0.0
-        self.near[winner, loser] |= self.tolerance > max(0.0, -least)
+        else:
+            gap = second.estimate.loss - first.estimate.loss  # positive: a is better
+            critical = studentised(self.critical, noise.degrees_of_freedom)
+            third, bend = third_cumulant(first, second), sign * noise.curvature
+            for_a, for_b = leads_that_prove(critical, noise.stderr, third=third, curvature=bend)
+            least, most = gap - for_a, gap + for_b
+            # Otherwise it is not known how much of the reference's noise both share at this look.
+            if first.cancels and second.cancels:
+                own = first.estimate.sample.variance + second.estimate.sample.variance
+                reference = math.sqrt(max(noise.stderr**2 - own, 0.0))
+                # Even the widest gap that these samples leave plausible would not clear the
+                # reference's own noise, which no further sample lessens.
+                widest = abs(gap) + self.tolerance + critical * math.sqrt(own)
+                self._hopeless[a, b] = self._hopeless[b, a] = widest < critical * reference
+        for winner, loser, lead in ((a, b, least), (b, a, -most)):
+            self._direct[winner, loser] |= lead > 0.0
+            self.near[winner, loser] |= self.tolerance > max(0.0, -lead)
 
 
 CONDITIONS = frozenset({"reference-size-unknown"})

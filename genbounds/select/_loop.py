@@ -208,8 +208,8 @@ class Loop:
     def rounds(self) -> Iterator[State]:
         """Draw until the policy stops, or nothing is left to draw or to spend; yield each round."""
         state, policy, waiting = self.state, self.settings.policy, self._waiting
-        while not (self.futile or self.budget.exhausted):
-            while waiting and self._joins[waiting[-1]] <= state.step and not self.budget.exhausted:
+        while self.budget.payable.any() and not self.futile:
+            while waiting and self._joins[waiting[-1]] <= state.step and self.budget.payable.any():
                 self._admit()
             arms = () if policy.stop(state) else policy.select(state)
             if not arms:
@@ -288,7 +288,12 @@ class Loop:
             # independent where it does not say otherwise.
             unreliable = (w for w in estimate.warnings if w.severity == "unreliable")
             doubt = next((w for w in unreliable if w.code == "leak"), None)
-            doubt = doubt or self._shared_with_a_rival(arm, size)
+            rivals = {
+                rival.name: rival.fingerprints(rival.n)
+                for other, rival in enumerate(self.samplers)
+                if other != arm and rival.failure is None and certificate.levels[other]
+            }
+            doubt = doubt or rows_of_another(sampler.fingerprints(size), rivals)
             if doubt is None and not sampler.labelled:
                 influence = estimate.sample.influence
                 doubt = sampler.dependence(size, influence, error=self._order_error)
@@ -303,15 +308,6 @@ class Loop:
             self.looks.append(Look(step=self.state.step, arm=sampler.name, score=score))
             if time.monotonic() - self._saved > _SAVE_SECONDS:
                 self.save()
-
-    def _shared_with_a_rival(self, arm: int, size: int) -> Diagnostic | None:
-        """Say that the first rows of `arm` are those of an arm that was scored before it."""
-        rivals = {
-            rival.name: rival.fingerprints(rival.n)
-            for other, rival in enumerate(self.samplers)
-            if other != arm and rival.failure is None and self.certificate.levels[other]
-        }
-        return rows_of_another(self.samplers[arm].fingerprints(size), rivals)
 
     def save(self) -> None:
         """Write the samples so far to the run's folder, if it has one."""

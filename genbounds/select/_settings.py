@@ -54,11 +54,6 @@ class Budget:
         left: Float = (self.total - self.spent) / self._cost
         return left * (1.0 + _ROUNDING) >= 1.0
 
-    @property
-    def exhausted(self) -> bool:
-        """Whether not even a sample of the cheapest arm can be paid."""
-        return not self.payable.any()
-
     def affordable(self, arm: int) -> int:
         """Return how many samples of a batch of `arm` can be paid."""
         left = (self.total - self.spent) / float(self._cost[arm])
