@@ -29,10 +29,9 @@ def standard_look(metric: Prepared, columns: int) -> int:
 
 def earliest_look(metric: Prepared, columns: int) -> int:
     """Return from how many samples on any estimate of the metric may be evidence."""
-    if metric.few_samples_per_dimension is None:
-        return standard_look(metric, columns)
-    few = math.ceil(metric.few_samples_per_dimension * columns)
-    return max(MINIMUM_LOOK, few, 2 * metric.minimum)
+    few = metric.few_samples_per_dimension
+    ratio = metric.samples_per_dimension if few is None else few
+    return max(MINIMUM_LOOK, math.ceil(ratio * columns), 2 * metric.minimum)
 
 
 def choose_first_look(metric: Prepared, columns: int, within_reach: Sequence[float]) -> int:

@@ -215,17 +215,9 @@ def plan(
     check_power(power)
     with calling("real", "reference"):
         prepared = prepare_all(spec, pilots, reference, options)
-    return plan_selection(
-        estimate_each(spec, prepared, pilots),
-        pilots,
-        prepared,
-        confidence=confidence,
-        power=power,
-        top=top,
-        tolerance=tolerance,
-        limit=limit,
-        seed=seed,
-    )
+    estimates = estimate_each(spec, prepared, pilots)
+    asked = {"confidence": confidence, "power": power, "tolerance": tolerance}
+    return plan_selection(estimates, pilots, prepared, **asked, top=top, limit=limit, seed=seed)
 
 
 def check_line_up(pilots: Mapping[str, Any], top: int) -> None:
@@ -275,14 +267,15 @@ def plan_selection(
         for total in np.quantile(totals, (power, 0.5), method="higher")
     )
     order = sorted(names, key=lambda name: estimates[name].loss)
+    certified = float(runs.certified.mean())
     short = limit is None and earliest_look(prepared, columns) < first
     return SelectionPlan(
         budget=budget,
         feasible=budget is not None,
         median=median,
-        certified=float(runs.certified.mean()),
+        certified=certified,
         ended={
-            "certified": float(runs.certified.mean()),
+            "certified": certified,
             "reference": float(runs.hopeless.mean()),
             "limit": float((~runs.certified & ~runs.hopeless).mean()),
         },

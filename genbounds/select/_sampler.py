@@ -290,16 +290,12 @@ class Sampler:
         """Keep `rows`, growing the buffer by doubling, and their labels."""
         for name, values in labels.items():
             self._labels.setdefault(name, []).extend(values)
-        if self._buffer is None:
-            capacity = min(max(_FIRST_CAPACITY, rows.shape[0]), self.limit)
-            self._buffer = np.empty((capacity, rows.shape[1]), dtype=rows.dtype)
-        end = self.n + rows.shape[0]
-        dtype = np.result_type(self._buffer, rows)
-        if end > self._buffer.shape[0] or dtype != self._buffer.dtype:
-            capacity = min(max(2 * self._buffer.shape[0], end), self.limit)
-            larger = np.empty((capacity, rows.shape[1]), dtype=dtype)
-            larger[: self.n] = self._buffer[: self.n]
-            self._buffer = larger
+        end, kept = self.n + len(rows), rows[:0] if self._buffer is None else self._buffer
+        dtype = np.result_type(kept, rows)
+        if self._buffer is None or end > len(kept) or dtype != kept.dtype:
+            capacity = min(max(_FIRST_CAPACITY, 2 * len(kept), end), self.limit)
+            self._buffer = np.empty((capacity, rows.shape[1]), dtype=dtype)
+            self._buffer[: self.n] = kept[: self.n]
         self._buffer[self.n : end] = rows
         self.n = end
 

@@ -173,11 +173,6 @@ class Settings(Drawing):
         """Admitted probability of a wrong answer: of all contexts, an equal share."""
         return (1.0 - self.confidence) / self.contexts
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The arms, in order."""
-        return tuple(self.arms)
-
     def stream(self, *key: int) -> np.random.Generator:
         """Every context has streams of its own."""
         return Drawing.stream(self, *(() if self.place is None else (self.place,)), *key)

@@ -20,7 +20,7 @@ from genbounds.validation import Float, InputError
 
 def summarise(loop: Loop) -> Selection:
     """Make the result of a finished run."""
-    certificate, settings, names = loop.certificate, loop.settings, loop.settings.names
+    certificate, settings, names = loop.certificate, loop.settings, tuple(loop.settings.arms)
     estimates, answer = _final_estimates(loop), certificate.answer()
     scores = {arm: _final_score(loop, arm, estimate) for arm, estimate in estimates.items()}
     losses = np.full(certificate.arms, math.inf)
@@ -145,7 +145,7 @@ def _notes(loop: Loop, stopped: str) -> tuple[str, ...]:
     notes += [
         f"{shown(name)}: {doubtful} of {levels} looks were unreliable and are no evidence"
         for name, doubtful, levels in zip(
-            settings.names, certificate.doubtful, certificate.levels, strict=True
+            settings.arms, certificate.doubtful, certificate.levels, strict=True
         )
         if doubtful
     ]
@@ -178,7 +178,7 @@ def _why_not(loop: Loop, stopped: str) -> str:
 
 
 def _named(loop: Loop, arms: NDArray[np.bool_]) -> tuple[str, ...]:
-    return tuple(loop.settings.names[arm] for arm in np.flatnonzero(arms))
+    return tuple(loop.samplers[arm].name for arm in np.flatnonzero(arms))
 
 
 # --- several contexts -----------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def _recommended(loops: Mapping[Context, Loop]) -> dict[Context, str | None]:
             best_arms[context] = loop.result.best
         elif loop.certificate.live.any():
             best = _best_guess(loop, np.where(np.isnan(row), math.inf, row))[0]
-            best_arms[context] = loop.settings.names[best]
+            best_arms[context] = loop.samplers[best].name
     return best_arms
 
 
