@@ -175,7 +175,7 @@ def shared_error(
     common : ndarray
         Names of the shared units, at least two.
     """
-    shared = _shared(forms, designs, common)
+    shared = _Shared(forms, designs, common)
     own = shared.own_products()
     steps = []
     for error, place in zip(errors, shared.units, strict=True):
@@ -205,28 +205,19 @@ def shared_error(
 
 def shared_bias(forms: Forms, designs: Designs, common: NDArray[Any]) -> float:
     """Bias of the mixed term alone, as in `shared_error`."""
-    return 2.0 * float(_shared(forms, designs, common).own_products().sum())
+    return 2.0 * float(_Shared(forms, designs, common).own_products().sum())
 
 
-def _shared(forms: Forms, designs: Designs, common: NDArray[Any]) -> _Shared:
-    one, two = designs
-    assert one is not None
-    assert two is not None
-    places = [np.searchsorted(np.asarray(design.labels), common) for design in (one, two)]
-    return _Shared(forms, (one, two), (places[0], places[1]))
-
-
-@dataclass(frozen=True)
 class _Shared:
     """Units that two samples share: the number of each in either design."""
 
-    forms: Forms
-    designs: tuple[Design, Design]
-    units: tuple[Index, Index]
-
-    @property
-    def stratified(self) -> bool:
-        return any(design.stratified for design in self.designs)
+    def __init__(self, forms: Forms, designs: Designs, common: NDArray[Any]) -> None:
+        one, two = designs
+        assert one is not None
+        assert two is not None
+        self.forms, self.designs = forms, (one, two)
+        self.units = tuple(np.searchsorted(np.asarray(d.labels), common) for d in (one, two))
+        self.stratified = one.stratified or two.stratified
 
     def own_products(self) -> Float:
         """h(x_I, y_I) of every shared unit, less that with another unit of its stratum."""
