@@ -179,17 +179,17 @@ def share_interval(share: float, rows: float, *, degrees: float = math.inf) -> O
         Degrees of freedom of that variance; as many rows fewer are counted as widens limits as
         Student's quantile does. Infinite: `rows` is known.
     """
+    return partial(_share_ends, share, rows, degrees)  # can be pickled
 
-    def interval(level: float) -> tuple[float, float]:
-        plain, wide = (student_quantile(level, free) for free in (math.inf, degrees))
-        counted = rows * (plain / wide) ** 2
-        tail = (1.0 - level) / 2.0
-        most, rest = (
-            float(share_limit(hits * counted, counted, tail)) for hits in (share, 1.0 - share)
-        )
-        return 1.0 - rest, most
 
-    return interval
+def _share_ends(share: float, rows: float, degrees: float, level: float) -> tuple[float, float]:
+    plain, wide = (student_quantile(level, free) for free in (math.inf, degrees))
+    counted = rows * (plain / wide) ** 2
+    tail = (1.0 - level) / 2.0
+    most, rest = (
+        float(share_limit(hits * counted, counted, tail)) for hits in (share, 1.0 - share)
+    )
+    return 1.0 - rest, most
 
 
 LARGEST_DRIFT = 0.15
