@@ -27,9 +27,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Exit status: 0 done, 1 the answer is negative, 2 bad usage or input, 130 interrupted (by
         another signal: 128 and its number).
     """
-    from genbounds.cli import _app
+    from genbounds.cli import _command
 
-    return _app.main(arguments)
+    return _command.main(arguments)
 
 
 def program() -> NoReturn:
@@ -39,7 +39,7 @@ def program() -> NoReturn:
         # While modules are imported, which takes a second or more, there is nothing to keep, and
         # an exception from in there would be a page of traceback.
         signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
-    from genbounds.cli import _app
+    from genbounds.cli import _command
 
     if ctrl_c is signal.default_int_handler:
         signal.signal(signal.SIGINT, ctrl_c)
@@ -49,7 +49,7 @@ def program() -> NoReturn:
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):  # a terminal without Unicode gets "?"
             stream.reconfigure(errors="replace")
-    code = _app.main()
+    code = _command.main()
     if code > 128:
         # Now and then the interpreter, on its way out, ends the process by the signal all the same.
         # Workers' semaphores are given back at exit, else their tracker complains.

@@ -1,4 +1,4 @@
-"""One skeleton for all commands: a file of a command holds what is its own.
+"""The program, and one skeleton for all commands: a file of a command holds what is its own.
 
 A command is a function of its options that returns an `Answer`. A parameter that is a group of
 options (`genbounds.cli._options`) stands for all of them on the command line.
@@ -6,27 +6,55 @@ options (`genbounds.cli._options`) stands for all of them on the command line.
 
 from __future__ import annotations
 
-import functools
 import inspect
+import os
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field, fields, is_dataclass
+from importlib import import_module
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
+from signal import SIGINT
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast, get_type_hints
 
 import typer
 from typer.core import TyperCommand
-from typer.models import OptionInfo
 
-from genbounds.cli._options import ENCODERS, Output, renamed
-from genbounds.cli._terminal import interruptible, json_text, keep, reader_may_leave, refuse_others
+from genbounds import __version__
+from genbounds._errors import InputError
+from genbounds._text import display, said_by
+from genbounds.cli._options import Output, renamed
+from genbounds.cli._terminal import check_folder, complain, heard, keep, write_errors
 
 if TYPE_CHECKING:
     from genbounds.report import Page
 
-NEGATIVE = 1
-"""Exit status where the job ran and its answer is no."""
+DONE, NEGATIVE, BAD_INPUT, SIGNAL = 0, 1, 2, 128
+"""Exit statuses; 1: the job ran and its answer is no; 128 and the number of a signal."""
+
+# Typer's own base class of wrong usage is not public; that of its bad parameter is.
+_UsageError = cast(type[Exception], typer.BadParameter.__mro__[1])
+
+NAMES = "score select gate plan track memorisation mixture modes reproduce features audit bounds"
+"""Of the commands: each is a function in a file of its name."""
+
+EXAMPLES = """Examples:
+
+\b
+genbounds score real.npy a.npy b.npy
+genbounds gate real.npy old.npy new.npy --margin 2%
+genbounds plan real.npy pilot.npy --half-width 10%
+genbounds select real.npy a.npy b.npy
+genbounds track real.npy step-*.npy
+genbounds memorisation gan.npy --train a.npy --heldout b.npy
+genbounds mixture real.npy a.npy b.npy
+genbounds modes real.npy gan.npy
+genbounds reproduce real.npy gan.npy --n 50000 --published 2.31
+genbounds features photos/ --encoder dinov2 --out real.safetensors
+genbounds audit --quick
+genbounds bounds o24.hoeffding
+"""
 
 NAMES_IN_FILES = ("groups", "strata", "seeds")
 """Options that name an array of the files: an error about one is about the array."""
@@ -63,76 +91,67 @@ app = typer.Typer(
 )
 
 
-class _Command(TyperCommand):
-    """A command whose usage line reads as in the documentation, and which lists its metrics."""
+COMMANDS: dict[str, Callable[..., None]] = {}
+"""As `command` makes them."""
 
-    def __init__(
-        self,
-        *args: Any,
-        examples: str,
-        metrics: Callable[[], Iterable[str]] | None,
-        own_metrics: bool,
-        **options: Any,
-    ) -> None:
-        super().__init__(*args, **options)
-        self.examples, self.metrics, self.own_metrics = examples, metrics, own_metrics
-        for parameter in self.params:
-            if parameter.param_type_name == "argument":  # else "<list[Path]>" stands beside it
-                setattr(parameter, "display_type_rich", lambda ctx: None)  # noqa: B010
+
+class _Command(TyperCommand):
+    """A command whose usage line reads as in the documentation, and which lists its metrics.
+
+    Attributes
+    ----------
+    examples : str
+        Lines at the end of its help text.
+    lists : dict of str to callable
+        From an option to a function that names its values and says what each is.
+    """
+
+    examples: ClassVar[str]
+    lists: ClassVar[Mapping[str, Callable[[], Mapping[str, str]]]]
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return what follows the name of the command."""
         return [self.options_metavar or ""]
 
-    def metric_lines(self, width: int) -> str:
-        """Return what each metric is, in lines of at most `width`; "" if there are none."""
-        if self.metrics is None:
-            return ""
-        from genbounds.estimators import metric_spec
-
-        known = {name: metric_spec(name).summary for name in self.metrics()}
-        if self.own_metrics:
-            known["module:name"] = "a score of your own (a SmoothScore)"
-        return _lines(known, width)
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and options."""
+        for parameter in self.params:
+            if parameter.param_type_name == "argument":  # else "<list[Path]>" stands beside it
+                setattr(parameter, "display_type_rich", lambda ctx: None)  # noqa: B010
+        super().format_options(ctx, formatter)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write metrics and examples, their lines as they are."""
-        lines = self.metric_lines(formatter.width - 2)
-        self.epilog = f"Metrics:\n\n\b\n{lines}\n" if lines else ""
-        self.epilog += f"Examples:\n\n\b{self.examples}"
+        self.epilog = f"Examples:\n\n\b{self.examples}"
+        if "--metric" in self.lists:
+            lines = self._listed("--metric", formatter.width - 2)
+            self.epilog = f"Metrics:\n\n\b\n{lines}\n{self.epilog}"
         super().format_epilog(ctx, formatter)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """List metrics or encoders for an option with nothing after it, or with `help`."""
-        lists = {"--metric": self.metric_lines}
-        if any(parameter.name == "encoder" for parameter in self.params):
-            lists["--encoder"] = functools.partial(_lines, ENCODERS)
-        for option, lines in lists.items():
+        for option in self.lists:
             asked = args[-1:] == [option] or (option, "help") in pairwise(args)
             if asked and not ctx.resilient_parsing:  # completion parses as well
-                text = lines(ctx.make_formatter().width)
-                if text:
-                    typer.echo(f"{option[2:].capitalize()}s:\n{text}", nl=False)
-                    ctx.exit()
+                lines = self._listed(option, ctx.make_formatter().width)
+                typer.echo(f"{option[2:].capitalize()}s:\n{lines}", nl=False)
+                ctx.exit()
         return super().parse_args(ctx, args)
 
-
-def _lines(known: Mapping[str, str], width: int) -> str:
-    """Return each name and what is said of it, in lines of at most `width`."""
-    indent = max(map(len, known)) + 2
-    return "".join(
-        f"{textwrap.fill(f'{name:<{indent}}{text}', width, subsequent_indent=' ' * indent)}\n"
-        for name, text in known.items()
-    )
+    def _listed(self, option: str, width: int) -> str:
+        known = self.lists[option]()
+        indent = max(map(len, known)) + 2
+        return "".join(
+            f"{textwrap.fill(f'{name:<{indent}}{text}', width, subsequent_indent=' ' * indent)}\n"
+            for name, text in known.items()
+        )
 
 
 def command(
     usage: str,
     examples: str,
     *,
-    metrics: Callable[[], Iterable[str]] | None = None,
-    own_metrics: bool = True,
-    advice: str = "run the same command again.",
+    advice: str | Callable[..., str] = "run the same command again.",
 ) -> Callable[[Callable[..., Answer]], Callable[..., None]]:
     """Make a command of the program of a function.
 
@@ -142,107 +161,210 @@ def command(
         What follows the command's name in its usage line, before its options.
     examples : str
         Lines at the end of its help text.
-    metrics : callable, optional
-        Lists the metrics that it takes.
-    own_metrics : bool
-        Whether it takes ``module:name`` as well.
-    advice : str
-        What to do after Ctrl-C.
+    advice : str or callable
+        What to do after Ctrl-C; or a function from the parameters of the command to it.
     """
 
     def made(function: Callable[..., Answer]) -> Callable[..., None]:
-        parameters = _declared(function)
-        kinds = get_type_hints(function)
-        # Of an argument of the library that an option carries, errors are about the option.
-        declared = {each.name: get_args(each.annotation)[1] for each in parameters}
-        options = {
-            name: f"--{name.replace('_', '-')}"
-            for name, each in declared.items()
-            if isinstance(each, OptionInfo) and name not in NAMES_IN_FILES
-        }
+        name, declared = function.__name__, _Declared()
+        for parameter in inspect.signature(function, eval_str=True).parameters.values():
+            declared.add(parameter)
 
         def run(**given: Any) -> None:
-            asked = {
-                name: _built(kinds[name], name, given)
-                for name in inspect.signature(function).parameters
-            }
+            for group, kind, members in declared.groups:
+                given[group] = kind(**{member: given.pop(member) for member in members})
             # Not by the names of its options: `--out` of `features` is a file.
-            output: Output = asked["output"] if "output" in asked else asked["judging"].output
-            with interruptible(advice):
-                before = refuse_others(output.out, run.__name__)
-                with renamed(options):
-                    answer = function(**asked)
-                keep(output.out, run.__name__, answer.document, before=before, page=answer.page)
-            with reader_may_leave():
-                if output.as_json:
-                    sys.stdout.write(json_text(run.__name__, answer.document))
-                else:
-                    answer.show()
+            output: Output = given["output"] if "output" in given else given["judging"].output
+            try:
+                with redirect_stdout(sys.stderr):  # Python that the user named may print
+                    before = check_folder(output.out, name)
+                    with renamed(declared.spelt):
+                        answer = function(**given)
+                    text = keep(output.out, name, answer.document, before=before, page=answer.page)
+            except SystemExit as error:  # its exit status is no answer of ours
+                raise InputError(
+                    "the Python code that was named ended the program "
+                    f"({said_by(error) or 'sys.exit'}): let it return, or raise an error."
+                ) from error
+            except KeyboardInterrupt as error:
+                said = advice if isinstance(advice, str) else advice(**given)
+                complain(f"interrupted: {said}")
+                raise typer.Exit(SIGNAL + getattr(error, "number", SIGINT)) from None
+            _print(text if output.as_json else answer.show)
             if answer.negative:
                 raise typer.Exit(NEGATIVE)
 
-        run.__name__, run.__doc__ = function.__name__, function.__doc__
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {each.name: each.annotation for each in parameters}
-        own = {"examples": examples, "metrics": metrics, "own_metrics": own_metrics}
-        return app.command(
-            run.__name__,
-            cls=functools.partial(_Command, **own),  # type: ignore[arg-type]
+        run.__name__, run.__doc__ = name, function.__doc__
+        run.__signature__ = inspect.Signature(declared.parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in declared.parameters}
+        COMMANDS[name] = app.command(
+            name,
+            cls=type("Command", (_Command,), {"examples": examples, "lists": declared.lists}),
             options_metavar=f"{usage} [OPTIONS]",
             # Left to itself, the list of commands cuts it at the width of the terminal.
             short_help=" ".join((run.__doc__ or "").partition("\n\n")[0].split()),
         )(run)
+        return COMMANDS[name]
 
     return made
 
 
-def _declared(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    """Return the options of a function in order, those of its groups among them."""
-    parameters = []
-    for parameter in inspect.signature(function, eval_str=True).parameters.values():
-        by_name = parameter.kind is parameter.KEYWORD_ONLY
-        for name, annotation, declared in _options_of(parameter):
-            how = dict(declared.metadata)
-            spelt = how.pop("name", f"--{name.replace('_', '-')}")
-            kind = typer.Option(spelt, **how) if by_name else typer.Argument(**how)
-            required = declared.default is ...
-            parameters.append(
-                inspect.Parameter(
-                    name,
-                    inspect.Parameter.KEYWORD_ONLY,
-                    default=inspect.Parameter.empty if required else declared.default,
-                    annotation=Annotated[annotation, kind],
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """The options of a command.
+
+    Attributes
+    ----------
+    parameters : list of inspect.Parameter
+        As the command line has them, in order.
+    groups : list of tuple
+        Name and class of each group of options, and what it is made of; a group comes after those
+        that it is made of.
+    spelt : dict of str to str
+        What errors about an argument of the library, which an option carries, call it.
+    lists : dict of str to callable
+        As in `_Command`.
+    """
+
+    parameters: list[inspect.Parameter] = field(default_factory=list)
+    groups: list[tuple[str, Any, list[str]]] = field(default_factory=list)
+    spelt: dict[str, str] = field(default_factory=dict)
+    lists: dict[str, Callable[[], Mapping[str, str]]] = field(default_factory=dict)
+
+    def add(self, parameter: inspect.Parameter) -> None:
+        """Add the option, or all options of the group, that a parameter stands for."""
+        name, kind, declared = parameter.name, parameter.annotation, parameter.default
+        if is_dataclass(kind):
+            types = get_type_hints(kind)
+            # A field that declares nothing is no option of the command.
+            members = [x for x in fields(kind) if x.metadata or is_dataclass(types[x.name])]
+            for member in members:
+                self.add(
+                    parameter.replace(
+                        name=member.name, annotation=types[member.name], default=member
+                    )
                 )
+            self.groups.append((name, kind, [member.name for member in members]))
+            return
+        how = dict(declared.metadata)
+        spelt = how.pop("name", f"--{name.replace('_', '-')}")
+        if "lists" in how:
+            self.lists[spelt] = how.pop("lists")
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            info = typer.Option(spelt, **how)
+            if name not in NAMES_IN_FILES:
+                self.spelt[name] = spelt
+        else:
+            info = typer.Argument(**how)
+        self.parameters.append(
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=inspect.Parameter.empty if declared.default is ... else declared.default,
+                annotation=Annotated[kind, info],
             )
-    return parameters
-
-
-def _options_of(parameter: inspect.Parameter) -> Iterator[tuple[str, Any, Any]]:
-    """Yield name, type and declaration of a parameter, or of all options of a group."""
-    if not is_dataclass(parameter.annotation):
-        yield parameter.name, parameter.annotation, parameter.default
-        return
-    for name, annotation, declared in _members(parameter.annotation):
-        yield from _options_of(
-            parameter.replace(name=name, annotation=annotation, default=declared)
         )
 
 
-def _members(group: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yield name, type and declaration of the options and groups in a group of options.
+def _print(what: str | Callable[[], None]) -> None:
+    """Print an answer; go on in silence when its reader goes away, as `head` does.
 
-    A field without a declaration is no option of the command.
+    The exit status is still that of the answer. A full disk is said.
     """
-    types = get_type_hints(group)
-    for each in fields(group):
-        if each.metadata or is_dataclass(types[each.name]):
-            yield each.name, types[each.name], each
+    try:
+        if isinstance(what, str):
+            sys.stdout.write(what)
+        else:
+            what()
+        sys.stdout.flush()
+    except (OSError, SystemExit) as error:  # rich turns a broken pipe into the latter
+        # What is still in the buffer must not fail again on the way out.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+            raise InputError(
+                f"standard output cannot be written: {error.strerror}: write to another place."
+            ) from error
 
 
-def _built(kind: Any, name: str, given: Mapping[str, Any]) -> Any:
-    """Return the option of that name, or the group that such a parameter stands for."""
-    if not is_dataclass(kind):
-        return given[name]
-    return kind(  # type: ignore[operator]
-        **{member: _built(each, member, given) for member, each, _ in _members(kind)}
-    )
+# --- the program ----------------------------------------------------------------------------------
+
+
+@app.callback(invoke_without_command=True, epilog=EXAMPLES)
+def start(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Scores of generative models with confidence intervals, and decisions from them.
+
+    Exit status: 0 done; 1 the answer is negative; 2 bad usage or input; 130 interrupted.
+    """
+    if version:
+        typer.echo(f"genbounds {__version__}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program and return its exit status, as `genbounds.cli.main`."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        for name in NAMES.split():
+            import_module(f"genbounds.cli.{name}")
+        _refuse_by_sight(given)
+        with heard():
+            code = typer.main.get_command(app).main(
+                args=given, prog_name="genbounds", standalone_mode=False
+            )
+        return code if isinstance(code, int) else DONE
+    except _UsageError as error:
+        _complain_of_usage(error, given[:1])
+    except InputError as error:
+        complain(str(error))
+    except OSError as error:  # a path that the system does not take, wherever it is met first
+        if error.filename is None:
+            raise
+        from genbounds.files import reason_of
+
+        complain(f"{display(error.filename, limit=100)}: {reason_of(error)}.")
+    except MemoryError:
+        complain("not enough memory: use fewer features, or a machine with more.")
+    except KeyboardInterrupt:
+        return SIGNAL + SIGINT
+    except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # `head` has read enough of a help text
+            return DONE
+        raise
+    except Exception:  # of Python that the user named, or a mistake of ours; 1 would be an answer
+        import traceback
+
+        write_errors(*(display(line, limit=None) for line in traceback.format_exc().splitlines()))
+    return BAD_INPUT
+
+
+def _refuse_by_sight(arguments: Sequence[str]) -> None:
+    """Refuse a percentage in two pieces, and what a variable of the shell leaves that is not set.
+
+    As a path nothing is this folder.
+    """
+    for before, argument in zip(("", *arguments), arguments, strict=False):
+        if argument == "" or (argument.startswith("--") and argument.endswith("=")):
+            option = argument[:-1] or before
+            what = f"`{option}`" if option.startswith("-") else "an argument"
+            raise InputError(f"{what} is empty: is a variable of the shell not set?")
+        if argument == "%":
+            raise InputError(f"'%' stands alone: write {display(before)}%, without a space.")
+
+
+def _complain_of_usage(error: Exception, asked: Sequence[str]) -> None:
+    """Print what is wrong, and which commands have an option that the one asked for has not."""
+    path = " ".join(["genbounds", *(word for word in asked if word in COMMANDS)])
+    if (context := getattr(error, "ctx", None)) is not None:
+        path = context.command_path
+    message = error.format_message() if hasattr(error, "format_message") else str(error)
+    text = " ".join(message.split())
+    text += "" if text.endswith((".", "?", ")")) else "."
+    option = (getattr(error, "option_name", None) or "").lstrip("-").replace("-", "_")
+    having = [n for n, each in COMMANDS.items() if option in inspect.signature(each).parameters]
+    if having and not {*asked} & {*having}:
+        text += f" An option of: {', '.join(having)}."
+    complain(f"{text} See '{path} --help'.", program=path)

@@ -5,28 +5,14 @@ Nothing heavy is imported here: help and completion need no NumPy.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from genbounds._errors import InputError
 from genbounds._text import display
-
-
-def _completion(values: str | Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
-    """Return a completion from the values, as in ``"a|b"``, or from a function that lists them."""
-
-    def matching(incomplete: str) -> list[str]:
-        known = values.split("|") if isinstance(values, str) else values()
-        return [value for value in known if value.startswith(incomplete)]
-
-    return matching
 
 
 def option(
@@ -47,12 +33,26 @@ def option(
     default
         ``...``: it must be given.
     offers : str or callable, optional
-        Its values, as the shell completes them: ``"a|b"``, or a function that lists them.
+        Its values, as the shell completes them: ``"a|b"``, or a function that names them. One in
+        capitals, or that begins with ``module:``, stands for others.
     **more
-        As `typer.Option` takes it, or `name`, another name of the option.
+        As `typer.Option` takes it; `name`, another name of the option; or `lists`, a function from
+        nothing to its values and what each is, for those who ask.
     """
+    offers = more.get("lists", offers)
     if offers is not None:
-        more["autocompletion"] = _completion(offers)
+
+        def completed(incomplete: str) -> list[str]:
+            known = offers.split("|") if isinstance(offers, str) else offers()
+            return [
+                value
+                for value in known
+                if value.startswith(incomplete)
+                and value == value.lower()
+                and not value.startswith("module:")
+            ]
+
+        more["autocompletion"] = completed
     return field(default=default, metadata={"metavar": metavar, "help": help, **more})
 
 
@@ -85,37 +85,34 @@ def policies() -> Iterable[str]:
     return POLICIES
 
 
-def every_metric() -> Iterable[str]:
-    """List all metrics."""
-    from genbounds.estimators import metric_names
-
-    return metric_names()
-
-
-def growing_metrics() -> Iterable[str]:
-    """List the metrics that selection and planning take."""
+def every_metric() -> dict[str, str]:
+    """Name all metrics, and say what each is."""
     from genbounds.estimators import metric_names, metric_spec
 
-    return [name for name in metric_names() if not metric_spec(name).fixed_size]
+    own = {"module:name": "a score of your own (a SmoothScore)"}
+    return {name: metric_spec(name).summary for name in metric_names()} | own
 
 
-def mixture_metrics() -> Iterable[str]:
-    """List the metrics of mixtures."""
+def growing_metrics() -> dict[str, str]:
+    """Name the metrics that selection and planning take."""
+    from genbounds.estimators import metric_names, metric_spec
+
+    fixed = {name for name in metric_names() if metric_spec(name).fixed_size}
+    return {name: summary for name, summary in every_metric().items() if name not in fixed}
+
+
+def mixture_metrics() -> dict[str, str]:
+    """Name the metrics of mixtures."""
     from genbounds.mixtures import MIXTURE_METRICS
 
-    return MIXTURE_METRICS
+    known = every_metric()
+    return {name: known[name] for name in MIXTURE_METRICS}
 
 
-def _metrics_of(context: typer.Context, incomplete: str) -> list[str]:
-    """Complete the metrics of the command that is typed."""
-    names: Iterable[str] = getattr(context.command, "metrics")()  # noqa: B009
-    return [name for name in names if name.startswith(incomplete)]
-
-
-def metric_option(default: str) -> Any:
+def metric_option(lists: Callable[[], Mapping[str, str]], default: str = "fd") -> Any:
     """Declare ``--metric``."""
     help = "Score by which the models are judged: one of those listed below."
-    return option("NAME", help, default=default, autocompletion=_metrics_of)
+    return option("NAME", help, default=default, lists=lists)
 
 
 def bandwidth_option() -> Any:
@@ -127,25 +124,10 @@ def bandwidth_option() -> Any:
     )
 
 
-METRIC = metric_option("fd")
 LEVEL = option("L", "Confidence level of the intervals.", default=0.95)
 REFERENCE = option("FILE", "The real data; every other file is then a model.")
 SEED = option("S", "Seed of all random numbers.", default=0)
 VERBOSE = flag("Also print how each score was computed.")
-
-
-def _writable(out: Path | None) -> Path | None:
-    """Refuse a folder that cannot be written before hours are spent on what it is for."""
-    if out is not None:
-        place = next((one for one in (out, *out.parents) if os.path.exists(one)), out)
-        try:
-            with tempfile.TemporaryFile(dir=place):
-                pass
-        except OSError as error:
-            from genbounds.files import reason_of
-
-            raise InputError(f"{display(out)}: cannot be written: {reason_of(error)}.") from error
-    return out
 
 
 # --- groups of options: a command takes a group as one parameter ----------------------------------
@@ -163,9 +145,7 @@ class Output:
 class Folder(Output):
     """The same, with a folder of results."""
 
-    out: Path | None = option(
-        "DIR", "Folder for results.json and the page report.html.", callback=_writable
-    )
+    out: Path | None = option("DIR", "Folder for results.json and the page report.html.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +195,7 @@ class Encoding:
     encoder: str | None = option(
         "NAME",
         f"Encoder of images or texts: {', '.join(ENCODERS)}. 'help' lists them, a line each.",
-        offers="|".join(name for name in ENCODERS if name.islower() and "module" not in name),
+        lists=lambda: ENCODERS,
     )
     weights: Path | None = option(
         "PATH",
@@ -334,7 +314,7 @@ class Planning:
     """What the commands have in common that judge models by a metric, one that can be planned."""
 
     reference: Path | None = REFERENCE
-    metric: str = METRIC
+    metric: str = metric_option(growing_metrics)
     options: KernelOptions
     level: float = LEVEL
     reading: SharesReading
@@ -346,6 +326,7 @@ class Planning:
 class Judging(Planning):
     """The same, for all metrics."""
 
+    metric: str = metric_option(every_metric)
     options: MetricOptions
 
 

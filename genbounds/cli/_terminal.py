@@ -8,17 +8,18 @@ import re
 import shutil
 import signal
 import sys
+import tempfile
 import textwrap
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from genbounds._errors import InputError
-from genbounds._text import display, said_by
+from genbounds._text import display
 
 if TYPE_CHECKING:
     from genbounds._tables import Noted
@@ -46,28 +47,34 @@ def write_errors(*lines: str) -> None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")
 
 
-def json_text(command: str, document: dict[str, Any], *, complete: bool = True) -> str:
-    """Return a document as JSON text; the same document gives the same text."""
-    said = {**document, "command": command, "complete": complete}
-    return json.dumps(said, indent=2, allow_nan=False) + "\n"
+def check_folder(out: Path | None, command: str) -> str:
+    """Refuse a folder of results that cannot be written, or in which another command keeps its own.
 
-
-def refuse_others(out: Path | None, command: str) -> str:
-    """Refuse a folder of results in which another command keeps its own; return what is there."""
+    Before hours are spent on what it is for. Returns the results that are there.
+    """
+    if out is None:
+        return ""
+    place = next((one for one in (out, *out.parents) if os.path.exists(one)), out)
     try:
-        text = "" if out is None else (out / RESULTS).read_text(encoding="utf-8")
-        kept = json.loads(text)
-    except (OSError, ValueError, RecursionError):  # nothing is there that a command has kept
+        with tempfile.TemporaryFile(dir=place):
+            pass
+    except OSError as error:
+        from genbounds.files import reason_of
+
+        raise InputError(f"{display(out)}: cannot be written: {reason_of(error)}.") from error
+    try:
+        text = (out / RESULTS).read_text(encoding="utf-8")
+        results = json.loads(text)
+        other, complete = results.get("command", command), results.get("complete")
+    except (OSError, ValueError, RecursionError, AttributeError):  # no command has kept that
         return ""
-    if not isinstance(kept, dict):
-        return ""
-    if (other := kept.get("command", command)) != command:
+    if other != command:
         raise InputError(
             f"is {display(out)}, where `genbounds {display(str(other), limit=20)}` keeps its "
             "results: give each command a folder of its own.",
             argument="--out",
         )
-    return text if kept.get("complete") else ""
+    return text if complete else ""
 
 
 def keep(
@@ -78,27 +85,31 @@ def keep(
     complete: bool = True,
     before: str = "",
     page: Callable[[], Page] | None = None,
-) -> None:
+) -> str:
     """Write what a command found, and its page, into the folder of results, if there is one.
 
     A page that lies there already tells of other results: it is removed first. If the results
     `before` this run were others, that is said; where the page is, if somebody is looking.
+    Returns the document as JSON text; the same document gives the same text.
     """
-    if out is not None:
-        from genbounds.files import atomic_write
+    said = {**document, "command": command, "complete": complete}
+    text = json.dumps(said, indent=2, allow_nan=False) + "\n"
+    if out is None:
+        return text
+    from genbounds.files import atomic_write
 
-        try:
-            (out / PAGE).unlink(missing_ok=True)
-        except OSError:  # the next line says what is wrong with the folder
-            pass
-        text = json_text(command, document, complete=complete)
-        atomic_write(out / RESULTS, text)
-        if before not in ("", text):
-            complain(f"the results in {display(out)} were of other files or options: replaced.")
-        if page is not None:
-            atomic_write(out / PAGE, page().render())
-            if sys.stderr.isatty():
-                write_errors(f"report: {display(out / PAGE)}")
+    try:
+        (out / PAGE).unlink(missing_ok=True)
+    except OSError:  # the next line says what is wrong with the folder
+        pass
+    atomic_write(out / RESULTS, text)
+    if before not in ("", text):
+        complain(f"the results in {display(out)} were of other files or options: replaced.")
+    if page is not None:
+        atomic_write(out / PAGE, page().render())
+        if sys.stderr.isatty():
+            write_errors(f"report: {display(out / PAGE)}")
+    return text
 
 
 def say(*lines: str) -> None:
@@ -327,7 +338,9 @@ def heard() -> Iterator[None]:
     def once_more(dropped: Any) -> None:
         error = dropped.exc_value
         if isinstance(error, KeyboardInterrupt):
-            later = threading.Timer(0.02, os.kill, (os.getpid(), _signal_of(error)))
+            later = threading.Timer(
+                0.02, os.kill, (os.getpid(), getattr(error, "number", signal.SIGINT))
+            )
             later.daemon = True
             later.start()
         else:
@@ -352,45 +365,3 @@ def heard() -> Iterator[None]:
         sys.unraisablehook = before
         if taken:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def _signal_of(error: KeyboardInterrupt) -> int:
-    return error.number if isinstance(error, Ended) else signal.SIGINT
-
-
-@contextmanager
-def interruptible(advice: str) -> Iterator[None]:
-    """Turn Ctrl-C into one line and exit status 130; SIGTERM in `tidy` into 143.
-
-    Nor may Python that the user named end the program, as its exit status is no answer of ours, or
-    write where our results go: what it prints goes to standard error.
-    """
-    try:
-        with redirect_stdout(sys.stderr):
-            yield
-    except SystemExit as error:
-        raise InputError(
-            f"the Python code that was named ended the program ({said_by(error) or 'sys.exit'}): "
-            "let it return, or raise an error."
-        ) from error
-    except KeyboardInterrupt as error:
-        complain(f"interrupted: {advice}")
-        raise typer.Exit(128 + _signal_of(error)) from None
-
-
-@contextmanager
-def reader_may_leave() -> Iterator[None]:
-    """Go on in silence when whoever reads our output goes away, as `head` does.
-
-    The exit status is still that of the answer. A full disk is said.
-    """
-    try:
-        yield
-        sys.stdout.flush()
-    except (OSError, SystemExit) as error:  # rich turns a broken pipe into the latter
-        # What is still in the buffer must not fail again on the way out.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
-            raise InputError(
-                f"standard output cannot be written: {error.strerror}: write to another place."
-            ) from error

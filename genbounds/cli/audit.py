@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from genbounds._text import display
 from genbounds.cli._command import Answer, command
-from genbounds.cli._options import SEED, Folder, argument, choice, flag, option, statements
+from genbounds.cli._options import SEED, Folder, Output, argument, choice, flag, option, statements
 from genbounds.cli._statements import choose
-from genbounds.cli._terminal import interruptible, print_table, progress, say, tidy
+from genbounds.cli._terminal import print_table, progress, say, tidy
 
 if TYPE_CHECKING:
     from genbounds.simulate import AuditReport
@@ -25,7 +25,13 @@ genbounds audit m25.mean-norm --replications 100000 --seed 1 --json
 """
 
 
-@command("[ID-or-glob]...", EXAMPLES)
+def _advice(output: Output, **_: object) -> str:
+    if output.out is None:
+        return "nothing was kept; with --out DIR the same command would go on from here."
+    return f"what is finished is in {display(output.out)}; the same command goes on from here."
+
+
+@command("[ID-or-glob]...", EXAMPLES, advice=_advice)
 def audit(
     patterns: list[str] | None = argument(
         "ID-or-glob",
@@ -67,18 +73,8 @@ def audit(
     from genbounds.report import audit_page
     from genbounds.simulate import audit as put_on_trial
 
-    out = output.out
     ids = choose(patterns or [], catalog())
-    advice = (
-        "nothing was kept; with --out DIR the same command would go on from here."
-        if out is None
-        else f"what is finished is in {display(out)}; the same command goes on from here."
-    )
-    with (
-        interruptible(advice),
-        tidy(),
-        progress("audit") as advance,
-    ):
+    with tidy(), progress("audit") as advance:
         report = put_on_trial(
             ids,
             replications=replications,
@@ -88,7 +84,7 @@ def audit(
             scheduler=scheduler,
             threads=threads,
             quick=quick,
-            out=out,
+            out=output.out,
             progress=advance,
         )
     document = report.to_dict()

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from genbounds.cli._command import Answer, command
-from genbounds.cli._options import Judging, argument, choice, every_metric, flag, option
+from genbounds.cli._options import Judging, argument, choice, flag, option
 from genbounds.cli._terminal import show
 
 EXAMPLES = """
@@ -19,7 +19,7 @@ genbounds gate old.npy new.npy --metric is --margin 1% --equivalence
 INCONCLUSIVE = "fail|pass"
 
 
-@command("[REFERENCE] BASELINE CANDIDATE --margin M|P%", EXAMPLES, metrics=every_metric)
+@command("[REFERENCE] BASELINE CANDIDATE --margin M|P%", EXAMPLES)
 def gate(
     files: list[Path] = argument(
         "FILE",

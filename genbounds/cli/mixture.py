@@ -34,7 +34,7 @@ genbounds mixture gan.npy vae.npy --metric rke --reference real.npy --json
 """
 
 
-@command("[REFERENCE] MODEL MODEL...", EXAMPLES, metrics=mixture_metrics, own_metrics=False)
+@command("[REFERENCE] MODEL MODEL...", EXAMPLES)
 def mixture(
     files: list[Path] = argument(
         "FILE",
@@ -43,7 +43,7 @@ def mixture(
     ),
     *,
     reference: Path | None = REFERENCE,
-    metric: str = metric_option("kid"),
+    metric: str = metric_option(mixture_metrics, "kid"),
     bandwidth: float | None = bandwidth_option(),
     level: float = LEVEL,
     folds: int | None = option(

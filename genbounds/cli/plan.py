@@ -8,7 +8,7 @@ from typing import Any
 
 from genbounds._errors import InputError
 from genbounds.cli._command import Answer, command
-from genbounds.cli._options import Planning, argument, growing_metrics, option
+from genbounds.cli._options import Planning, argument, option
 from genbounds.cli._terminal import show
 
 EXAMPLES = """
@@ -23,7 +23,6 @@ genbounds plan real.npy gan.npy vae.npy diffusion.npy --confidence 0.95
 @command(
     "[REFERENCE] PILOT... --half-width H | --gap G | --confidence C",
     EXAMPLES,
-    metrics=growing_metrics,
 )
 def plan(
     files: list[Path] = argument(

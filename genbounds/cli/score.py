@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from genbounds._errors import InputError
 from genbounds._text import display, interval, percent, shown, shown_pvalue
 from genbounds.cli._command import Answer, command
-from genbounds.cli._options import Judging, argument, choice, every_metric, flag, option, renamed
+from genbounds.cli._options import Judging, argument, choice, flag, option, renamed
 from genbounds.cli._terminal import keep, print_remarks, print_table, progress, say
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ genbounds score photos/ gan/ diffusion.zip --encoder dinov2 --out results
 ESTIMATORS = "debiased|plugin|infinity"
 
 
-@command("[REFERENCE] GENERATED...", EXAMPLES, metrics=every_metric)
+@command("[REFERENCE] GENERATED...", EXAMPLES)
 def score(
     files: list[Path] = argument(
         "FILE",

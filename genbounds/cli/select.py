@@ -13,7 +13,6 @@ from genbounds._errors import InputError
 from genbounds._text import display, interval, number, shown
 from genbounds.cli._command import Answer, command
 from genbounds.cli._options import (
-    METRIC,
     SEED,
     VERBOSE,
     Folder,
@@ -21,12 +20,12 @@ from genbounds.cli._options import (
     argument,
     choice,
     growing_metrics,
+    metric_option,
     option,
     policies,
     renamed,
 )
 from genbounds.cli._terminal import (
-    interruptible,
     print_remarks,
     print_table,
     progress,
@@ -50,7 +49,26 @@ genbounds select *.npy --metric is --policy elimination --budget 20000 --json
 """
 
 
-@command("[REFERENCE] ARM...", EXAMPLES, metrics=growing_metrics)
+def _advice(
+    arms: Sequence[Path], record: Path | None, reading: ScoreReading, output: Folder, **_: object
+) -> str:
+    """Say after Ctrl-C what is left and how to go on."""
+    if record is not None:
+        return f"the samples drawn so far are in {display(record)}: the same command goes on."
+    if _live(arms):
+        return "what live models drew is lost; with --record DIR the same command would go on."
+    if reading.encoder is not None and output.out is None:
+        return "what was encoded is lost; with --out DIR it is kept for the next run."
+    return "the samples lie in the files; run the same command again."
+
+
+def _live(arms: Sequence[Path]) -> list[Path]:
+    from genbounds.features import is_entry_point
+
+    return [arm for arm in arms if is_entry_point(str(arm)) and not arm.exists()]
+
+
+@command("[REFERENCE] ARM...", EXAMPLES, advice=_advice)
 def select(
     arms: list[Path] = argument(
         "ARM",
@@ -85,7 +103,7 @@ def select(
         "or refresh=0 of fd-ucb; may be repeated. All of them: the documentation of its class, "
         "gb.select.FdUcb and so on.",
     ),
-    metric: str = METRIC,
+    metric: str = metric_option(growing_metrics),
     confidence: float = option("C", "Confidence of a certified answer.", default=0.95),
     batch: int = option("B", "Samples drawn per step.", default=5),
     budget: int | None = option(
@@ -131,7 +149,6 @@ def select(
     from genbounds.cli._contexts import show_contexts
     from genbounds.cli._inputs import choose_metric, open_encoder
     from genbounds.cli._line_up import LineUp, costs_of, counted, policy_of
-    from genbounds.features import is_entry_point
     from genbounds.report import contexts_page, mixture_selection_page, select_page
     from genbounds.select import POLICIES, ContextSelection, MixtureSelection, run
     from genbounds.select._run import TARGETS
@@ -149,16 +166,13 @@ def select(
         reference, *arms = arms  # as `score` takes it
     if spec.reference == "optional" and reference is None:
         spec.prepared(None)  # says what it needs one for, before files are read
-    live = [arm for arm in arms if is_entry_point(str(arm)) and not arm.exists()]
+    live = _live(arms)
     _check_live(live, logits=reading.logits, contexts=contexts, budget=budget)
     real = None if spec.reference == "none" else reference
     names = {} if real is None else {"reference": real, "real": real}
     # A run that is recorded keeps what it has drawn until it is stopped, however that is.
     stopped = tidy() if record is not None else nullcontext()
-    with (
-        interruptible(_advice(live, record=record, encoder=reading.encoder, out=output.out)),
-        open_encoder(reading, [real, *arms], out=output.out) as encoded,
-    ):
+    with open_encoder(reading, [real, *arms], out=output.out) as encoded:
         line_up = LineUp.read(real, arms, live, spec, replace(reading, contexts=contexts), encoded)
         with progress("samples") as advance, renamed(names), stopped:
             result: Selection | MixtureSelection | ContextSelection = run(
@@ -208,19 +222,6 @@ def _check_live(
         raise InputError(
             f"{display(live[0])} never ends: say with --budget N how many samples to draw at most."
         )
-
-
-def _advice(
-    live: Sequence[Path], *, record: Path | None, encoder: str | None, out: Path | None
-) -> str:
-    """Say after Ctrl-C what is left and how to go on."""
-    if record is not None:
-        return f"the samples drawn so far are in {display(record)}: the same command goes on."
-    if live:
-        return "what live models drew is lost; with --record DIR the same command would go on."
-    if encoder is not None and out is None:
-        return "what was encoded is lost; with --out DIR it is kept for the next run."
-    return "the samples lie in the files; run the same command again."
 
 
 def _answer(

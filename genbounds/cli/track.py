@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from genbounds._errors import InputError
 from genbounds._text import display, interval, percent, short
 from genbounds.cli._command import Answer, command
-from genbounds.cli._options import Judging, argument, every_metric, option
+from genbounds.cli._options import Judging, argument, option
 from genbounds.cli._terminal import keep, print_remarks, print_table, say
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ genbounds track real.npy step-*.npy --metric kid --patience 5
 """
 
 
-@command("[REFERENCE] STEP...", EXAMPLES, metrics=every_metric)
+@command("[REFERENCE] STEP...", EXAMPLES)
 def track(
     files: list[Path] = argument(
         "FILE",
