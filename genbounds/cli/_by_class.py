@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from genbounds._text import display, interval, number, percent, shown
 from genbounds.cli._command import Answer
-from genbounds.cli._inputs import Input
-from genbounds.cli._models import Models
+from genbounds.cli._inputs import Input, Models
 from genbounds.cli._pictures import pictures_for_page
 from genbounds.cli._terminal import print_remarks, print_table, progress, say
 from genbounds.estimators import ByClass, MetricSpec, frechet_by_class
@@ -62,7 +61,7 @@ def by_class(
                 found[name] = frechet_by_class(
                     model.sample, real.sample, model.classes, real.classes, level=level
                 )
-    warnings = [*read.warnings, *read.all_doubts()]
+    warnings = [*read.warnings, *read.doubts]
     return Answer(
         document=_document(found, warnings),
         show=lambda: _show(found, warnings, verbose=verbose),

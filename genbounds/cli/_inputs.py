@@ -1,45 +1,53 @@
-"""From file names to what the estimators take."""
+"""From file names to models: the metric, files, how their rows were drawn, and their scores."""
 
 from __future__ import annotations
 
 import json
 import sys
-import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stdout
+from dataclasses import asdict, dataclass, field, replace
+from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds._text import quoted, said_by
-from genbounds.cli._options import Encoding, Reading, renamed
-from genbounds.cli._plausible import check_widths, probabilities, suspicions
-from genbounds.cli._terminal import complain, progress, tidy
-from genbounds.features import entry_point, is_entry_point, is_media, media_kind
-from genbounds.features.sources import kind_by_name
+from genbounds._text import listed, quoted, said_by, shown
+from genbounds.cli._encoding import FolderEncoder, ask_for_encoder, open_encoder
+from genbounds.cli._options import KernelOptions, Reading, renamed
+from genbounds.cli._plausible import probabilities
+from genbounds.cli._terminal import complain, progress
+from genbounds.diagnostics import warn_of
+from genbounds.estimators import (
+    CustomMetric,
+    Estimate,
+    MetricSpec,
+    Moments,
+    Prepared,
+    SmoothScore,
+    estimate_each,
+    metric_names,
+    metric_spec,
+    prepare_all,
+)
+from genbounds.features import entry_point, is_entry_point, is_media
+from genbounds.features.sources import ARCHIVES, TEXTS
 from genbounds.files import (
-    FORMATS,
+    Contents,
     Statistics,
     contents_of,
     display,
     labels_named,
     labels_of,
-    locked,
     read_header,
 )
-from genbounds.origins import check_same_encoder
+from genbounds.origins import check_same_encoder, origin_warnings
 from genbounds.results import Diagnostic
 from genbounds.samples import Sample, balanced, go_across
-from genbounds.validation import InputError, meant
-
-if TYPE_CHECKING:
-    from genbounds.estimators import MetricSpec, Moments
-    from genbounds.features import Encoder
-    from genbounds.files import Contents
+from genbounds.validation import InputError, check_same_dimension, meant
 
 FOLDERS = "folders"
 """As the name of an array: the sub-folder that each image was in, which `features` keeps."""
@@ -48,44 +56,27 @@ FOLDER_LABELS = "labels"
 """The array in which `features` keeps it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Input:
-    """One file: its path as given, its short unique name, what it holds.
+SAMPLE_ARGUMENTS = ("fake", "probs", "x")
+"""What the library calls the sample of one model."""
 
-    `content` is an array (n, d), or `Moments` where the file holds statistics; `sample` is what a
-    score takes: the same, or a `Sample` that says how the rows were drawn. `origin` is what the
-    file says about where its features came from; `contexts` the context of each row and `classes`
-    its class, where they were asked for; `undecided` labels that can be groups or strata; `doubts`
-    warnings that it probably holds something else.
-    """
+MEDIA = (*ARCHIVES, *TEXTS)
+"""Endings of files that are to be encoded."""
 
-    path: Path
-    name: str
-    content: NDArray[Any] | Moments
-    sample: Any
-    origin: Mapping[str, str] = field(default_factory=dict)
-    contexts: NDArray[Any] | None = None
-    classes: NDArray[Any] | None = None
-    undecided: NDArray[Any] | None = None
-    doubts: tuple[Diagnostic, ...] = ()
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and features; statistics have no rows."""
-        content = self.content
-        return content.shape if isinstance(content, np.ndarray) else (0, content.d)
+TOO_WIDE = 100
+"""Features per row beyond which an array has probably its rows and columns exchanged: the widest
+encoders have 8,192 features, and below 100 rows no score is of use."""
 
 
 def choose_metric(name: str, *, logits: bool = False) -> MetricSpec:
     """Return the metric of that name, or ``module:name``; refuse options that it would ignore."""
-    from genbounds.estimators import metric_names, metric_spec
-
     try:
         spec = metric_spec(name)
     except InputError as error:
         if not is_entry_point(name):
             known = [
-                x for spec in map(metric_spec, metric_names()) for x in (spec.name, *spec.aliases)
+                known
+                for spec in map(metric_spec, metric_names())
+                for known in (spec.name, *spec.aliases)
             ]
             raise InputError(
                 f"must be one that `--metric help` lists, or module:name; got {quoted(name)}."
@@ -103,8 +94,6 @@ def choose_metric(name: str, *, logits: bool = False) -> MetricSpec:
 
 def _own_metric(name: str) -> MetricSpec:
     """Return the metric that ``module:name`` stands for; only naming it runs the user's code."""
-    from genbounds.estimators import CustomMetric, MetricSpec, SmoothScore, metric_spec
-
     try:
         with redirect_stdout(sys.stderr):
             target = entry_point(name)
@@ -118,6 +107,212 @@ def _own_metric(name: str) -> MetricSpec:
             f"{display(name)} is no score: name a genbounds.SmoothScore.", argument="--metric"
         )
     return metric_spec(target)
+
+
+def metric_options(spec: MetricSpec, given: KernelOptions) -> dict[str, Any]:
+    """Return the options that were `given`, refusing those that the metric would ignore."""
+    chosen = {name: value for name, value in asdict(given).items() if value is not None}
+    for name in chosen:
+        if name not in spec.options:
+            legal = [other for other in metric_names() if name in metric_spec(other).options]
+            raise InputError(
+                f"is for --metric {listed(legal)}; got {spec.name}.", argument=f"--{name}"
+            )
+    return chosen
+
+
+def reads_rows(name: str) -> MetricSpec:
+    """Return how files are read by the command `name`, which needs the rows themselves."""
+    return replace(metric_spec("kid"), name=name)
+
+
+def reference_and_models(
+    files: Sequence[Path],
+    reference: Path | None,
+    spec: MetricSpec,
+    counts: Sequence[int] = (),
+    *,
+    least: int = 1,
+) -> tuple[Path | None, list[Path]]:
+    """Tell the reference, where there is one, from the models.
+
+    Parameters
+    ----------
+    files : sequence of Path
+        As given.
+    reference : Path or None
+        That of ``--reference``.
+    spec : MetricSpec
+    counts : sequence of int
+        How many models there may be; none: `least` or more.
+    least : int
+    """
+    models = [*files]
+    if spec.reference == "required" and reference is None:
+        reference, models = files[0], models[1:]
+    if len(models) >= least if not counts else len(models) in counts:
+        return reference, models
+    wanted = "at least " + ("one model" if least == 1 else "two models")
+    if counts:
+        wanted = " or ".join(f"{count} model{'s' * (count > 1)}" for count in counts)
+    got = "1 file" if len(files) == 1 else f"{len(files)} files"
+    needs = "a reference and " if spec.reference == "required" else ""
+    raise InputError(f"--metric {spec.name} takes {needs}{wanted}; got {got}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Models:
+    """The models that a command judges, and the reference if there is one.
+
+    `spec` and `options` are those of the metric; `models` is in the order of the command line;
+    `real` is the sample of the reference; `warnings` are about where the features of all files
+    came from.
+    """
+
+    spec: MetricSpec
+    options: Mapping[str, Any]
+    models: dict[str, Input]
+    reference: Input | None
+    real: Any
+    warnings: Sequence[Diagnostic]
+
+    @classmethod
+    def read(
+        cls,
+        files: Sequence[Path],
+        spec: MetricSpec,
+        reading: Reading,
+        *,
+        reference: Path | None = None,
+        options: KernelOptions | None = None,
+        out: Path | None,
+        counts: Sequence[int] = (),
+        least: int = 1,
+    ) -> Models:
+        """Tell the reference from the models and read both; encode what is to be encoded.
+
+        Parameters
+        ----------
+        files, reference, spec, counts, least
+            As for `reference_and_models`.
+        reading : Reading
+        options : KernelOptions, optional
+            Of the metric.
+        out : Path or None
+            Where features stay.
+        """
+        chosen = {} if options is None else metric_options(spec, options)
+        reference, models = reference_and_models(files, reference, spec, counts, least=least)
+        paths = [*([] if reference is None else [reference]), *models]
+        encoding = (
+            nullcontext() if reading.encoder is None else open_encoder(reading, paths, out=out)
+        )
+        with encoding as encoder:
+            inputs = read_inputs(reference, models, spec, reading, encoder)
+        warnings = origin_warnings({shown(file.name): file.origin for file in inputs})
+        real = None if reference is None else inputs.pop(0)
+        return cls(
+            spec=spec,
+            options=chosen,
+            models={file.name: file for file in inputs},
+            reference=real,
+            real=None if real is None else real.sample,
+            warnings=warnings,
+        )
+
+    @property
+    def samples(self) -> dict[str, Any]:
+        """The sample of every model."""
+        return {name: file.sample for name, file in self.models.items()}
+
+    @property
+    def inputs(self) -> list[Input]:
+        """All files, the reference first."""
+        return [*(() if self.reference is None else [self.reference]), *self.models.values()]
+
+    @property
+    def doubts(self) -> list[Diagnostic]:
+        """What is implausible about any file, once."""
+        return list(dict.fromkeys(doubt for file in self.models.values() for doubt in file.doubts))
+
+    def estimates(
+        self,
+        *,
+        estimator: str = "debiased",
+        done: Callable[[str, Estimate], None] | None = None,
+    ) -> tuple[dict[str, Estimate], Prepared]:
+        """Estimate the score of every model by the metric, prepared for these samples.
+
+        `done` is called with each as it comes; at the end each carries what is implausible about
+        its file.
+        """
+        prepared = prepare_all(self.spec, self.samples, self.real, self.options)
+        names = list(self.models)
+        with progress("scoring") as advance:
+
+            def scored(name: str, estimate: Estimate) -> None:
+                if done is not None:
+                    done(name, estimate)
+                advance(names.index(name) + 1, len(names), name)
+
+            found = estimate_each(
+                self.spec, prepared, self.samples, estimator=estimator, done=scored
+            )
+        return {
+            name: each.warned(*self.models[name].doubts) for name, each in found.items()
+        }, prepared
+
+    @contextmanager
+    def named(self, *only: str) -> Iterator[None]:
+        """Name the file in an error; of all models, or of these `only`."""
+        models = {name: self.models[name] for name in only} or self.models
+        names: dict[str, Path | str] = {}
+        if self.reference is not None:
+            names |= dict.fromkeys(("real", "reference"), self.reference.path)
+        if len(models) == 1:
+            names |= dict.fromkeys(SAMPLE_ARGUMENTS, next(iter(models.values())).path)
+        try:
+            with renamed(names):
+                yield
+        except InputError as error:
+            if error.model not in models:
+                raise
+            path = display(models[error.model].path)
+            if error.argument in SAMPLE_ARGUMENTS:
+                raise error.about(path) from error
+            text = error.text if error.argument else f"{path}: {error.text}"
+            raise InputError(text, error.argument) from error
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """One file: its path as given, its short unique name, what it holds.
+
+    `content` is an array (n, d), or `Moments` where the file holds statistics; `sample` is what a
+    score takes: the same, or a `Sample` that says how the rows were drawn. `origin` is what the
+    file says about where its features came from; `contexts` the context of each row and `classes`
+    its class, where they were asked for; `undecided` labels that can be groups or strata; `doubts`
+    warnings that it, or the reference, probably holds something else.
+    """
+
+    path: Path
+    name: str
+    content: NDArray[Any] | Moments
+    sample: Any
+    origin: Mapping[str, str] = field(default_factory=dict)
+    contexts: NDArray[Any] | None = None
+    classes: NDArray[Any] | None = None
+    undecided: NDArray[Any] | None = None
+    doubts: tuple[Diagnostic, ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features; statistics have no rows."""
+        content = self.content
+        return content.shape if isinstance(content, np.ndarray) else (0, content.d)
 
 
 def read_inputs(
@@ -143,36 +338,50 @@ def read_inputs(
         As `genbounds.files.read`; or if two files say that different encoders made them; or if a
         file surely holds something else than it is taken for.
     """
-    if reference is None:
-        _refuse_size_of_statistics(reading, "here is no reference")
     paths = [*models] if reference is None else [reference, *models]
     # Before anything is read: the files may be large.
     headers = {
-        path: read_header(path, metric.statistics) for path in paths if kind_by_name(path) is None
+        path: read_header(path, metric.statistics)
+        for path in paths
+        if not (path.is_dir() or path.name.lower().endswith(MEDIA))
     }
     files = {path: header for path, header in headers.items() if not header.images}
+    shapes = {path: header.shape for path, header in files.items() if header.shape}
     check_same_encoder({display(path): header.origin for path, header in files.items()})
     if metric.data == "features":
-        check_widths({path: header.shape for path, header in files.items() if header.shape})
-    of_models = replace(reading, reference_n=None, reference_exact=False)
+        check_widths(shapes)
+    sized = [name for name in ("reference_n", "reference_exact") if getattr(reading, name)]
     inputs: list[Input] = []
-    for given, name in zip(paths, model_names(paths), strict=True):
-        path = given if given in files else _encoded(given, name, encoder)
+    for path, name in zip(paths, model_names(paths), strict=True):
         is_model = reference is None or bool(inputs)
-        file = _input(path, metric, of_models if is_model else reading, needed=is_model)
-        plain = metric.data == "features" and not file.origin.get("encoder")
-        doubts = suspicions(given, file.content) if plain else ()
-        inputs.append(replace(file, path=given, name=name, doubts=doubts))
-    check_same_encoder({display(file.path): file.origin for file in inputs})
-    if metric.data == "features":
-        check_widths({file.path: file.shape for file in inputs})
-    inputs = settle_labels(inputs)
-    if reading.shares is None:
-        return inputs
-    return at_shares(inputs, reading.shares, referenced=reference is not None)
+        features = path
+        if path not in files:
+            if encoder is None:
+                raise ask_for_encoder(path)
+            features = encoder.features(path, name)
+        file = replace(_input(features, metric, reading, is_model=is_model), path=path, name=name)
+        if sized and not inputs and (is_model or isinstance(file.content, np.ndarray)):
+            features_known = f"{display(path)} holds features, whose number is known"
+            raise InputError(
+                "is for a reference known by its statistics (mu, sigma); "
+                f"{'here is no reference' if is_model else features_known}.",
+                argument=f"--{sized[0].replace('_', '-')}",
+            )
+        if is_model and reference is not None:
+            file = replace(file, doubts=(*file.doubts, *inputs[0].doubts))
+        inputs.append(file)
+    if len(shapes) < len(paths):  # the others are known only now
+        check_same_encoder({display(file.path): file.origin for file in inputs})
+        if metric.data == "features":
+            check_widths({file.path: file.shape for file in inputs})
+    if any(file.undecided is not None for file in inputs):
+        inputs = settle_labels(inputs)
+    if reading.shares is not None:
+        inputs = at_shares(inputs, reading.shares, referenced=reference is not None)
+    return inputs
 
 
-def _input(path: Path, metric: MetricSpec, reading: Reading, *, needed: bool) -> Input:
+def _input(path: Path, metric: MetricSpec, reading: Reading, *, is_model: bool) -> Input:
     """Read one file, opened once: features and labels are of one moment."""
     with contents_of(path) as contents:
         contents.values = metric.data == "values"
@@ -181,14 +390,7 @@ def _input(path: Path, metric: MetricSpec, reading: Reading, *, needed: bool) ->
         labels: dict[str, NDArray[Any] | None] = {}
         undecided = None
         if isinstance(held, np.ndarray) and not reading.iid:
-            labels, undecided = _labels(path, contents, reading, needed=needed)
-            for role, asked in (("seeds", reading.seeds), ("order", reading.row_order)):
-                if asked is not None and (needed or asked in contents.arrays):
-                    labels[role] = labels_named(contents, asked)
-            if "order" in labels:
-                undecided = None  # blocks are the groups
-            elif "seeds" in labels and labels["groups"] is None:
-                labels["groups"], undecided = undecided, None  # seeds cross nothing but groups
+            labels, undecided = _labels(path, contents, reading, needed=is_model)
         contexts, classes = (
             None
             if getattr(reading, role) is None
@@ -197,18 +399,18 @@ def _input(path: Path, metric: MetricSpec, reading: Reading, *, needed: bool) ->
         )
         origin = contents.origin
     content: Any = held
-    sample: Any
     if isinstance(held, Statistics):
-        content = sample = _moments(path, held, metric, reading)
-    else:
-        _refuse_size_of_statistics(
-            reading, f"{display(path)} holds features, whose number is known"
-        )
-        if metric.data == "posteriors":
-            content = probabilities(path, held, logits=reading.logits)
-        told = reading.iid or any(array is not None for array in labels.values())
+        size = {"n": reading.reference_n, "exact": reading.reference_exact}
+        content = _moments(path, held, metric, {} if is_model else size)
+    elif metric.data == "posteriors":
+        content = probabilities(path, held, logits=reading.logits)
+    sample = content
+    if isinstance(content, np.ndarray) and (
+        reading.iid or any(array is not None for array in labels.values())
+    ):
         with renamed({"order": path}):
-            sample = Sample(content, **labels) if told else content
+            sample = Sample(content, **labels)
+    plain = metric.data == "features" and not origin.get("encoder")
     return Input(
         path=path,
         name="",
@@ -218,63 +420,62 @@ def _input(path: Path, metric: MetricSpec, reading: Reading, *, needed: bool) ->
         contexts=contexts,
         classes=classes,
         undecided=undecided,
+        doubts=suspicions(path, content) if plain else (),
     )
 
 
-def _moments(path: Path, held: Statistics, metric: MetricSpec, reading: Reading) -> Moments:
-    from genbounds.estimators import Moments, metric_names
-
+def _moments(path: Path, held: Statistics, metric: MetricSpec, size: Mapping[str, Any]) -> Moments:
+    """Return the moments of a file of statistics, of which the command line may say the `size`."""
     if not metric.moments:
         what = f"--metric {metric.name}" if metric.name in metric_names() else metric.name
         raise InputError(
             f"{display(path)}: holds statistics (mu, sigma); {what} needs the features themselves."
         )
     try:
-        return Moments.from_statistics(held, reading.reference_n, exact=reading.reference_exact)
+        return Moments.from_statistics(held, **size)
     except InputError as error:
         raise InputError(f"{display(path)}: {error}") from error
-
-
-def _refuse_size_of_statistics(reading: Reading, reason: str) -> None:
-    for option in ("reference_n", "reference_exact"):
-        if getattr(reading, option):
-            raise InputError(
-                f"is for a reference known by its statistics (mu, sigma); {reason}.",
-                argument=f"--{option.replace('_', '-')}",
-            )
 
 
 def _labels(
     path: Path, contents: Contents, reading: Reading, *, needed: bool
 ) -> tuple[dict[str, NDArray[Any] | None], NDArray[Any] | None]:
-    """Read the groups and strata of a file; one that is not `needed` may have none.
+    """Read the groups, strata, seeds and order of a file; one that is not `needed` may have none.
 
     Labels that nobody called either come apart, where equal numbers of each say that they were
     not drawn at random.
     """
     held = contents.arrays
-    names: dict[str, str | None] = {}
+    names: dict[str, str] = {}
     for role in ("groups", "strata"):
         asked = getattr(reading, role)
-        name = FOLDER_LABELS if asked == FOLDERS else asked
-        if name is not None and name not in held and not needed:
-            name = None
-        names[role] = None if name is None else _label_name(path, contents, role, reading)
-    labels = labels_of(contents, groups=names["groups"], strata=names["strata"])
-    groups, classes = labels.groups, labels.strata
-    if names["strata"] is not None or "strata" in held:
-        return {"groups": groups, "strata": classes}, None
+        array = FOLDER_LABELS if asked == FOLDERS else asked
+        if asked is not None and (needed or array in held):
+            names[role] = _label_name(path, contents, role, reading)
+    usual = labels_of(contents, groups=names.get("groups"), strata=names.get("strata"))
+    groups, classes = usual.groups, usual.strata
+    labels = {"groups": groups, "strata": classes}
+    undecided = None
     # Labels that nobody called strata: are they those of a balanced design?
-    by_design = (
-        classes is not None
-        and reading.by is None  # else the classes that were asked for are the ones to look at
-        and names["groups"] != FOLDER_LABELS
-        and not (groups is not None and go_across(groups, classes))  # groups are what was drawn
-        and balanced(np.unique(classes, return_counts=True)[1])
-    )
-    if by_design and reading.contexts in (FOLDERS, FOLDER_LABELS):  # named as classes
-        return {"groups": groups, "strata": classes}, None
-    return {"groups": groups, "strata": None}, classes if by_design else None
+    if "strata" not in names and "strata" not in held:
+        by_design = (
+            classes is not None
+            and reading.by is None  # else the classes that were asked for are the ones to look at
+            and names.get("groups") != FOLDER_LABELS
+            and not (groups is not None and go_across(groups, classes))  # groups are what was drawn
+            and balanced(np.unique(classes, return_counts=True)[1])
+        )
+        named_as_classes = by_design and reading.contexts in (FOLDERS, FOLDER_LABELS)
+        if not named_as_classes:
+            labels["strata"], undecided = None, classes if by_design else None
+    for role, asked in (("order", reading.row_order), ("seeds", reading.seeds)):
+        if asked is not None and (needed or asked in held):
+            labels[role] = labels_named(contents, asked)
+    if "order" in labels:
+        undecided = None  # blocks are the groups
+    elif "seeds" in labels and groups is None:
+        labels["groups"], undecided = undecided, None  # seeds cross nothing but groups
+    return labels, undecided
 
 
 def _label_name(path: Path, contents: Contents, role: str, reading: Reading) -> str:
@@ -291,17 +492,6 @@ def _label_name(path: Path, contents: Contents, role: str, reading: Reading) -> 
             argument=f"--{role}",
         )
     return FOLDER_LABELS
-
-
-def _encoded(path: Path, name: str, encoder: FolderEncoder | None) -> Path:
-    """Return the file of features that belongs to what was named."""
-    if encoder is None and path.is_dir() and path.suffix.lower() in FORMATS:
-        raise InputError(f"{display(path)}: is a folder: give the file inside it.")
-    if encoder is None:
-        _check_there(path)
-        kind = media_kind(path) or "something to encode"
-        raise InputError(f"{display(path)} is {kind}: {which_encoder(kind)}.")
-    return encoder.features(path, name)
 
 
 def model_names(paths: Sequence[Path]) -> list[str]:
@@ -322,15 +512,57 @@ def model_names(paths: Sequence[Path]) -> list[str]:
         name + path.suffix if counts[name] > 1 else name
         for name, path in zip(names, paths, strict=True)
     ]
-    taken: set[str] = set()
     for index, name in enumerate(names):
-        unique, copy = name, 1
-        while unique in taken:
-            copy += 1
-            unique = f"{name} ({copy})"
-        taken.add(unique)
-        names[index] = unique
+        copies = (f"{name} ({copy})" for copy in count(2))
+        names[index] = next(each for each in chain([name], copies) if each not in names[:index])
     return names
+
+
+def check_widths(shapes: Mapping[Path, tuple[int, int]]) -> None:
+    """Refuse files of different numbers of features.
+
+    Parameters
+    ----------
+    shapes : mapping of Path to tuple of int
+        Rows and features of each file; statistics have no rows.
+
+    Raises
+    ------
+    InputError
+        Names both files, and the one that is probably transposed: it has as many rows as another
+        one has features.
+    """
+    suspects = [
+        (d / n, one, other)
+        for one, (n, d) in shapes.items()
+        for other, (_, width) in shapes.items()
+        if n == width != d
+    ]
+    if suspects:
+        _, one, other = max(suspects, key=lambda found: found[0])  # the widest for its height
+        n, d = shapes[one]
+        raise InputError(
+            f"has {n} rows of {d} features, and {display(other)} has {n} features: rows and "
+            "columns are probably exchanged. Save one row per sample, one column per feature.",
+            argument=display(one),
+        )
+    (first, (_, width)), *others = shapes.items() or [(Path(), (0, 0))]
+    for one, (_, d) in others:
+        check_same_dimension(display(one), d, display(first), width)
+
+
+def suspicions(path: Path, rows: object) -> tuple[Diagnostic, ...]:
+    """Return warnings about a file of features that probably holds something else."""
+    if not isinstance(rows, np.ndarray):
+        return ()
+    n, d = rows.shape
+    name = shown(str(path))
+    found = []
+    if d > TOO_WIDE * n:
+        found.append(warn_of("rows-for-columns", name=name, d=d, n=n))
+    if rows.dtype == np.uint8:
+        found.append(warn_of("bytes-not-features", name=name))
+    return tuple(found)
 
 
 # --- labels that nobody called groups or strata ---------------------------------------------------
@@ -353,8 +585,6 @@ def settle_labels(inputs: Sequence[Input]) -> list[Input]:
     InputError
         If they can be either.
     """
-    if all(file.undecided is None for file in inputs):
-        return list(inputs)
     classes = [_classes(file) for file in inputs]
     return [
         file
@@ -402,94 +632,6 @@ def _classes(file: Input) -> frozenset[str]:
         return frozenset()
     names, counts = np.unique(labels, return_counts=True)
     return frozenset(map(str, names)) if counts.min() > FEW_ROWS else frozenset()
-
-
-# --- folders and archives turned into files of features -------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class FolderEncoder:
-    """An encoder and the folder in which its features are kept."""
-
-    encoder: Encoder
-    folder: Path
-
-    def features(self, path: Path, name: str) -> Path:
-        """Encode a folder or archive, unless that is done already; return the file of features."""
-        from genbounds.features import extract, open_source
-
-        out = self.folder / f"{_plain_name(name)}.safetensors"
-        with progress(f"encoding {display(name, limit=40)}") as advance:
-            extract(open_source([path]), self.encoder, out=out, progress=advance)
-        return out
-
-
-def which_encoder(kind: str) -> str:
-    """Say which encoder turns what is there, in words, into features."""
-    if "text" in kind:
-        return "add --encoder sentence-transformers:MODEL"
-    return "add --encoder inception (the FID of most papers), or inception:clean, dinov2, clip"
-
-
-def chosen_encoder(
-    wanted: Encoding, preprocessing: Mapping[str, Any] | None = None
-) -> Encoder | None:
-    """Load the encoder that is named, if one is; fetch its weights first, where that is asked."""
-    if wanted.encoder is None:
-        for option in ("weights", "download"):
-            if getattr(wanted, option):
-                raise InputError("needs --encoder.", argument=f"--{option}")
-        return None
-    from genbounds.features import download, load_encoder
-
-    with tidy():
-        if wanted.download:
-            if wanted.weights is not None:
-                raise InputError("names weights: leave it or --download out.", argument="--weights")
-            download(wanted.encoder)
-        return load_encoder(
-            wanted.encoder,
-            weights=wanted.weights,
-            device=wanted.device,
-            precision=wanted.precision,
-            preprocessing=preprocessing,
-        )
-
-
-@contextmanager
-def open_encoder(
-    wanted: Encoding, paths: Iterable[Path | None], *, out: Path | None
-) -> Iterator[FolderEncoder | None]:
-    """Load the encoder, if one is named, and find a place for its features.
-
-    With `out` they stay in its folder ``features``, and the next run uses them; else they lie in a
-    scratch folder until the run ends. What lies at `paths`, or does not, is seen before.
-    """
-    for path in filter(None, paths if wanted.encoder is not None else ()):
-        _check_there(path)
-    encoder = chosen_encoder(wanted)
-    if encoder is None:
-        yield None
-    elif out is not None:
-        with locked(out / "features", use=display(out)):
-            yield FolderEncoder(encoder, out / "features")
-    else:
-        with tidy(), tempfile.TemporaryDirectory(prefix="genbounds-") as scratch:
-            yield FolderEncoder(encoder, Path(scratch))
-
-
-def _check_there(path: Path) -> None:
-    """Refuse what is gone or holds nothing: weights take long to fetch and to load."""
-    from genbounds.features import open_source
-
-    if not path.exists() and not is_entry_point(str(path)):
-        read_header(path)  # of a pattern as well
-    elif path.is_dir() and path.suffix.lower() not in FORMATS:
-        open_source([path])
-
-
-def _plain_name(name: str) -> str:
-    return "".join(c if c.isalnum() or c in "-_. ()" else "_" for c in name).lstrip(".") or "_"
 
 
 def at_shares(inputs: Sequence[Input], asked: str, *, referenced: bool) -> list[Input]:

@@ -13,7 +13,8 @@ import numpy as np
 from genbounds._text import display, shown
 from genbounds.arms import Arm
 from genbounds.cli._contexts import common_contexts, rows_by_context
-from genbounds.cli._inputs import FolderEncoder, Input, read_inputs
+from genbounds.cli._encoding import FolderEncoder
+from genbounds.cli._inputs import Input, read_inputs
 from genbounds.cli._options import Reading, renamed
 from genbounds.cli._plausible import blocks
 from genbounds.estimators import MetricSpec, inception_estimate
@@ -59,7 +60,7 @@ class LineUp:
             fresh = dict.fromkeys((shown(str(arm)) for arm in live), encoded.encoder.description)
             origins |= fresh
             check_same_encoder(origins)
-        doubts = [doubt for file in inputs for doubt in file.doubts]
+        doubts = dict.fromkeys(doubt for file in inputs for doubt in file.doubts)
         real = None if reference is None else inputs.pop(0)
         names: list[Any] | None = None
         if reading.contexts is not None:

@@ -268,6 +268,9 @@ class Reading(Encoding):
             if getattr(self, name) is not None:
                 spelt = name.replace("_", "-")
                 raise InputError(f"says that rows are independent: leave out --{spelt}.", "--iid")
+        for name in ("weights", "download") if self.encoder is None else ():
+            if getattr(self, name):
+                raise InputError("needs --encoder.", argument=f"--{name}")
         if self.reference_n is not None:
             from genbounds.validation import check_count
 

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds._text import shown
-from genbounds.diagnostics import warn_of
 from genbounds.files import display, gather
-from genbounds.results import Diagnostic
-from genbounds.validation import POSTERIOR_ATOL, Float, InputError, check_same_dimension
+from genbounds.validation import POSTERIOR_ATOL, Float, InputError
 
 BLOCK = 1 << 22
 """Entries that are worked on at once."""
-
-TOO_WIDE = 100
-"""Features per row beyond which an array has probably its rows and columns exchanged: the widest
-encoders have 8,192 features, and below 100 rows no score is of use."""
 
 
 def blocks(rows: NDArray[Any]) -> Iterator[tuple[int, Float]]:
@@ -92,50 +85,3 @@ def _is_distribution(block: Float) -> NDArray[np.bool_]:
         close = np.abs(block.sum(axis=1) - 1.0) <= POSTERIOR_ATOL
         found: NDArray[np.bool_] = close & (block.min(axis=1) >= 0.0)
         return found
-
-
-def check_widths(shapes: Mapping[Path, tuple[int, int]]) -> None:
-    """Refuse files of different numbers of features.
-
-    Parameters
-    ----------
-    shapes : mapping of Path to tuple of int
-        Rows and features of each file; statistics have no rows.
-
-    Raises
-    ------
-    InputError
-        Names both files, and the one that is probably transposed: it has as many rows as another
-        one has features.
-    """
-    suspects = [
-        (d / n, one, other)
-        for one, (n, d) in shapes.items()
-        for other, (_, width) in shapes.items()
-        if n == width != d
-    ]
-    if suspects:
-        _, one, other = max(suspects, key=lambda found: found[0])  # the widest for its height
-        n, d = shapes[one]
-        raise InputError(
-            f"has {n} rows of {d} features, and {display(other)} has {n} features: rows and "
-            "columns are probably exchanged. Save one row per sample, one column per feature.",
-            argument=display(one),
-        )
-    (first, (_, width)), *others = shapes.items() or [(Path(), (0, 0))]
-    for one, (_, d) in others:
-        check_same_dimension(display(one), d, display(first), width)
-
-
-def suspicions(path: Path, rows: object) -> tuple[Diagnostic, ...]:
-    """Return warnings about a file of features that probably holds something else."""
-    if not isinstance(rows, np.ndarray):
-        return ()
-    n, d = rows.shape
-    name = shown(str(path))
-    found = []
-    if d > TOO_WIDE * n:
-        found.append(warn_of("rows-for-columns", name=name, d=d, n=n))
-    if rows.dtype == np.uint8:
-        found.append(warn_of("bytes-not-features", name=name))
-    return tuple(found)

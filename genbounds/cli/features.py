@@ -138,7 +138,7 @@ def _encoder(
     wanted: Encoding, source: Source, given: Path, preprocessing: Mapping[str, object]
 ) -> Encoder:
     """Load the encoder; rows need none. Options that the kind of input would ignore are refused."""
-    from genbounds.cli._inputs import chosen_encoder, which_encoder
+    from genbounds.cli._encoding import chosen_encoder, which_encoder
     from genbounds.features import load_encoder
 
     kind = source.kind
@@ -151,7 +151,11 @@ def _encoder(
         raise InputError(
             f"`--{next(iter(preprocessing))}` is for images; {display(given)} holds {kind}."
         )
-    return chosen_encoder(wanted, preprocessing) or load_encoder("none", precision=wanted.precision)
+    if wanted.encoder is not None:
+        return chosen_encoder(wanted, preprocessing)
+    if wanted.weights is not None:
+        raise InputError("needs --encoder.", argument="--weights")
+    return load_encoder("none", precision=wanted.precision)
 
 
 def _fetched(names: Iterable[str]) -> Answer:

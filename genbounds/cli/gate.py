@@ -47,8 +47,7 @@ def gate(
 
     Exit status 0: it passes; 1: it fails, or the samples do not tell (--inconclusive).
     """
-    from genbounds.cli._inputs import choose_metric
-    from genbounds.cli._models import Models
+    from genbounds.cli._inputs import Models, choose_metric
     from genbounds.decisions import Margin, check_gate, decide
     from genbounds.report import gate_page
     from genbounds.validation import check_choice
@@ -58,7 +57,15 @@ def gate(
     check_choice("--inconclusive", inconclusive, INCONCLUSIVE.split("|"))
     wanted = Margin.of(margin)
     check_gate(wanted, level=level, equivalence=equivalence)
-    read = Models.judged(files, judging, spec, [2])
+    read = Models.read(
+        files,
+        spec,
+        judging.reading,
+        reference=judging.reference,
+        options=judging.options,
+        out=judging.output.out,
+        counts=[2],
+    )
     read = replace(read, models=dict(reversed(read.models.items())))  # the candidate first
     with read.named():
         verdict = decide(

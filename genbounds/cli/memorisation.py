@@ -59,11 +59,10 @@ def memorisation(
 
     Exit status 0: the test ran, whatever it found.
     """
-    from genbounds.cli._inputs import open_encoder, read_inputs
-    from genbounds.cli._models import reads_rows
+    from genbounds.cli._encoding import open_encoder
+    from genbounds.cli._inputs import check_widths, read_inputs, reads_rows
     from genbounds.cli._options import renamed
     from genbounds.cli._pictures import check_images, pictures_for_page
-    from genbounds.cli._plausible import check_widths
     from genbounds.explain import memorisation as test
     from genbounds.origins import check_same_encoder
     from genbounds.report import memorisation_page

@@ -58,17 +58,17 @@ def mixture(
 
     Exit status 0: it does, at the confidence level; 1: that is not certified.
     """
-    from genbounds.cli._inputs import choose_metric
-    from genbounds.cli._models import Models, metric_options, reference_and_models
+    from genbounds.cli._inputs import Models, choose_metric
     from genbounds.mixtures import check_mixture
     from genbounds.mixtures import mixture as find_mixture
     from genbounds.report import mixture_page
 
     spec = choose_metric(metric)
     check_mixture(spec, level=level, folds=folds, seed=seed)
-    chosen = metric_options(spec, KernelOptions(bandwidth=bandwidth))
-    real, models = reference_and_models(files, reference, spec, least=2)
-    read = Models.read(real, models, spec, reading, out=output.out)
+    options = KernelOptions(bandwidth=bandwidth)
+    read = Models.read(
+        files, spec, reading, reference=reference, options=options, out=output.out, least=2
+    )
     with read.named():
         found = find_mixture(
             read.samples,
@@ -77,8 +77,8 @@ def mixture(
             level=level,
             folds=folds,
             seed=seed,
-            options=chosen,
-        ).warned(*read.all_doubts())
+            options=read.options,
+        ).warned(*read.doubts)
     return Answer(
         document=found.to_dict(),
         show=lambda: _show(found, spec, verbose=verbose),

@@ -47,7 +47,7 @@ def modes(
     One half of the rows finds regions, the other half is counted: a false claim about any region
     of a model has probability 5 % at most (--level).
     """
-    from genbounds.cli._models import Models, reads_rows
+    from genbounds.cli._inputs import Models, reads_rows
     from genbounds.cli._pictures import check_images, pictures_for_page
     from genbounds.explain import modes as modes_of
     from genbounds.report import modes_page
@@ -58,7 +58,7 @@ def modes(
     if len(files) < 2:
         raise InputError("modes takes a file of real data and at least one model; got one file.")
     check_images(images, output.out, files=len(files))
-    read = Models.read(files[0], files[1:], reads_rows("modes"), reading, out=output.out)
+    read = Models.read(files, reads_rows("modes"), reading, out=output.out)
     pictures = pictures_for_page(read.inputs, images, output.out)
     found: dict[str, Modes] = {}
     with progress("models") as advance:
@@ -66,7 +66,7 @@ def modes(
             advance(done, len(read.models), name)
             with read.named(name):
                 result = modes_of(model.sample, read.real, level=level, seed=seed)
-            warnings = dict.fromkeys((*read.doubts(name), *result.warnings))
+            warnings = dict.fromkeys((*model.doubts, *result.warnings))
             found[name] = replace(result, warnings=tuple(warnings))
     return Answer(
         document=_document(found, level=level, seed=seed),

@@ -68,8 +68,7 @@ def plan(
     Exit status 0: so many; 1: no number suffices with this reference, or (with --confidence) not
     with that probability.
     """
-    from genbounds.cli._inputs import choose_metric
-    from genbounds.cli._models import Models
+    from genbounds.cli._inputs import Models, choose_metric
     from genbounds.cli._options import renamed
     from genbounds.decisions import check_targets, plan_from
     from genbounds.report import plan_page, selection_plan_page
@@ -91,8 +90,16 @@ def plan(
     else:
         check_confidence("confidence", confidence)
         check_power(power)
-    counts = [1, 2] if confidence is None else []
-    read = Models.judged(files, judging, spec, counts, least=2)
+    read = Models.read(
+        files,
+        spec,
+        judging.reading,
+        reference=judging.reference,
+        options=judging.options,
+        out=judging.output.out,
+        counts=[1, 2] if confidence is None else [],
+        least=2,
+    )
     pilot = {"pilot": next(iter(read.models.values())).path}
     found: Any
     with renamed(pilot), read.named():

@@ -44,15 +44,13 @@ def reproduce(
     Exit status 0: the published distance is within what chance does, or none was given; 1: it is
     not, or the samples do not tell.
     """
-    from genbounds.cli._inputs import choose_metric
-    from genbounds.cli._models import Models, reference_and_models
+    from genbounds.cli._inputs import Models, choose_metric
     from genbounds.cli._options import renamed
     from genbounds.decisions import reproduction
     from genbounds.report import reproduction_page
 
     spec = choose_metric("fd", logits=reading.logits)
-    real, models = reference_and_models(files, None, spec, [1])
-    read = Models.read(real, models, spec, reading, out=output.out)
+    read = Models.read(files, spec, reading, out=output.out, counts=[1])
     (model,) = read.models.values()
     with renamed({"fake": model.path, "real": files[0]}):
         found = reproduction(
@@ -64,7 +62,7 @@ def reproduce(
             training_sd=training_sd,
             level=level,
         )
-    found = found.warned(*read.warnings, *read.all_doubts())
+    found = found.warned(*read.warnings, *read.doubts)
     return Answer(
         document=found.to_dict(),
         show=lambda: show(found, verbose=verbose),

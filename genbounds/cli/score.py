@@ -14,7 +14,7 @@ from genbounds.cli._options import Judging, argument, choice, flag, option, rena
 from genbounds.cli._terminal import keep, print_remarks, print_table, progress, say
 
 if TYPE_CHECKING:
-    from genbounds.cli._models import Models
+    from genbounds.cli._inputs import Models
     from genbounds.estimators import Estimate, PrecisionRecall, Prepared
     from genbounds.report import Page
     from genbounds.results import Diagnostic, Ranking, Score
@@ -72,10 +72,9 @@ def score(
     hold together at the confidence level.
     """
     from genbounds.cli._by_class import by_class, check_by_class
-    from genbounds.cli._inputs import choose_metric
-    from genbounds.cli._models import Models
+    from genbounds.cli._inputs import Models, choose_metric
     from genbounds.cli._pictures import check_images
-    from genbounds.validation import check_choice
+    from genbounds.validation import check_choice, check_open_unit
 
     out, level, verbose = judging.output.out, judging.level, judging.verbose
     spec = choose_metric(judging.metric, logits=judging.reading.logits)
@@ -87,8 +86,11 @@ def score(
         raise InputError("is for the page and the JSON: add --out or --json.", "--convergence")
     if images and by is None:
         raise InputError("is for the page by class: add --by.", "--images")
-    judging = replace(judging, reading=replace(judging.reading, by=by))
-    read = Models.judged(files, judging, spec)
+    check_open_unit("--level", level)
+    reading = replace(judging.reading, by=by)
+    read = Models.read(
+        files, spec, reading, reference=judging.reference, options=judging.options, out=out
+    )
     if by is not None:
         return by_class(read, level=level, images=images, out=out, verbose=verbose)
     run = Run(read=read, estimator=estimator, level=level, warnings=list(read.warnings))
@@ -115,13 +117,13 @@ class Run:
 
     def score(self, out: Path | None) -> None:
         """Score every model and compare them; keep each score in `out` as it comes."""
-        from genbounds.cli._models import SAMPLE_ARGUMENTS
+        from genbounds.cli._inputs import SAMPLE_ARGUMENTS
         from genbounds.estimators import rank
 
         read = self.read
 
         def done(name: str, estimate: Estimate) -> None:
-            self.scores[name] = estimate.warned(*read.doubts(name)).score(self.level)
+            self.scores[name] = estimate.warned(*read.models[name].doubts).score(self.level)
             if estimate.together is not None:
                 self.together[name] = estimate.together(self.level)
             keep(out, "score", self.document(), complete=False)

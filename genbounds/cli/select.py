@@ -147,7 +147,8 @@ def select(
     independent of one another, is set aside and named.
     """
     from genbounds.cli._contexts import show_contexts
-    from genbounds.cli._inputs import choose_metric, open_encoder
+    from genbounds.cli._encoding import open_encoder
+    from genbounds.cli._inputs import choose_metric
     from genbounds.cli._line_up import LineUp, costs_of, counted, policy_of
     from genbounds.report import contexts_page, mixture_selection_page, select_page
     from genbounds.select import POLICIES, ContextSelection, MixtureSelection, run

@@ -54,8 +54,7 @@ def track(
     Every checkpoint is compared with all earlier ones. At the level, no step of the whole run is
     wrongly called improved or collapsed.
     """
-    from genbounds.cli._inputs import choose_metric
-    from genbounds.cli._models import Models, metric_options, reference_and_models
+    from genbounds.cli._inputs import Models, choose_metric, reference_and_models
     from genbounds.decisions import track_estimates
     from genbounds.report import track_page
     from genbounds.validation import check_open_unit
@@ -63,7 +62,6 @@ def track(
     out = judging.output.out
     spec = choose_metric(judging.metric, logits=judging.reading.logits)
     check_open_unit("--level", judging.level)
-    chosen = metric_options(spec, judging.options)
     real, checkpoints = reference_and_models(files, judging.reference, spec)
     if judging.reference is None and real is not None:
         _check_reference(real, checkpoints)
@@ -71,8 +69,14 @@ def track(
     # The shell sorts step-1000 before step-200.
     checkpoints.sort(key=lambda path: steps[path])
     keep(out, "track", {}, complete=False)
-    models = checkpoints if fresh is None else [*checkpoints, fresh]
-    read = Models.read(real, models, spec, judging.reading, out=out, options=chosen)
+    read = Models.read(
+        checkpoints if fresh is None else [*checkpoints, fresh],
+        spec,
+        judging.reading,
+        reference=real,
+        options=judging.options,
+        out=out,
+    )
     names = list(read.models)
     by_step = {steps[path]: name for path, name in zip(checkpoints, names, strict=False)}
     with read.named():

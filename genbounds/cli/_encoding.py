@@ -1,0 +1,106 @@
+"""Folders, archives and texts turned into files of features."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from genbounds.cli._options import Encoding
+from genbounds.cli._terminal import progress, tidy
+from genbounds.features import (
+    download,
+    extract,
+    is_entry_point,
+    load_encoder,
+    media_kind,
+    open_source,
+)
+from genbounds.files import FORMATS, display, locked, read_header
+from genbounds.validation import InputError
+
+if TYPE_CHECKING:
+    from genbounds.features import Encoder
+
+
+@dataclass(frozen=True, slots=True)
+class FolderEncoder:
+    """An encoder and the folder in which its features are kept."""
+
+    encoder: Encoder
+    folder: Path
+
+    def features(self, path: Path, name: str) -> Path:
+        """Encode a folder or archive, unless that is done already; return the file of features."""
+        plain = "".join(c if c.isalnum() or c in "-_. ()" else "_" for c in name).lstrip(".")
+        out = self.folder / f"{plain or '_'}.safetensors"
+        with progress(f"encoding {display(name, limit=40)}") as advance:
+            extract(open_source([path]), self.encoder, out=out, progress=advance)
+        return out
+
+
+def ask_for_encoder(path: Path) -> InputError:
+    """Return the error about a path that can only be encoded, and no encoder is named."""
+    if path.is_dir() and path.suffix.lower() in FORMATS:
+        return InputError(f"{display(path)}: is a folder: give the file inside it.")
+    _check_there(path)
+    kind = media_kind(path) or "something to encode"
+    return InputError(f"{display(path)} is {kind}: {which_encoder(kind)}.")
+
+
+def which_encoder(kind: str) -> str:
+    """Say which encoder turns what is there, in words, into features."""
+    if "text" in kind:
+        return "add --encoder sentence-transformers:MODEL"
+    return "add --encoder inception (the FID of most papers), or inception:clean, dinov2, clip"
+
+
+def chosen_encoder(wanted: Encoding, preprocessing: Mapping[str, Any] | None = None) -> Encoder:
+    """Load the encoder that is named; fetch its weights first, where that is asked."""
+    assert wanted.encoder is not None
+    with tidy():
+        if wanted.download:
+            if wanted.weights is not None:
+                raise InputError("names weights: leave it or --download out.", argument="--weights")
+            download(wanted.encoder)
+        return load_encoder(
+            wanted.encoder,
+            weights=wanted.weights,
+            device=wanted.device,
+            precision=wanted.precision,
+            preprocessing=preprocessing,
+        )
+
+
+@contextmanager
+def open_encoder(
+    wanted: Encoding, paths: Iterable[Path | None], *, out: Path | None
+) -> Iterator[FolderEncoder | None]:
+    """Load the encoder, if one is named, and find a place for its features.
+
+    With `out` they stay in its folder ``features``, and the next run uses them; else they lie in a
+    scratch folder until the run ends. What lies at `paths`, or does not, is seen before.
+    """
+    if wanted.encoder is None:
+        yield None
+        return
+    for path in filter(None, paths):
+        _check_there(path)
+    encoder = chosen_encoder(wanted)
+    if out is not None:
+        with locked(out / "features", use=display(out)):
+            yield FolderEncoder(encoder, out / "features")
+    else:
+        with tidy(), tempfile.TemporaryDirectory(prefix="genbounds-") as scratch:
+            yield FolderEncoder(encoder, Path(scratch))
+
+
+def _check_there(path: Path) -> None:
+    """Refuse what is gone or holds nothing: weights take long to fetch and to load."""
+    if not path.exists() and not is_entry_point(str(path)):
+        read_header(path)  # of a pattern as well
+    elif path.is_dir() and path.suffix.lower() not in FORMATS:
+        open_source([path])
