@@ -7,22 +7,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import genbounds as gb
+from genbounds._errors import InputError
 from genbounds._text import display, interval, number, percent, shown
 from genbounds.cli._command import Answer
 from genbounds.cli._inputs import Input, Models
 from genbounds.cli._pictures import pictures_for_page
 from genbounds.cli._terminal import print_remarks, print_table, progress, say
-from genbounds.estimators import ByClass, MetricSpec, frechet_by_class
 from genbounds.estimators.frechet._by_class import common_classes, rows_by_class
-from genbounds.results import Diagnostic
-from genbounds.validation import InputError
 
 if TYPE_CHECKING:
     from genbounds.features.thumbnails import Pictures
-    from genbounds.report import Page
 
 
-def check_by_class(spec: MetricSpec, *, estimator: str, convergence: bool) -> None:
+def check_by_class(spec: gb.estimators.MetricSpec, *, estimator: str, convergence: bool) -> None:
     """Refuse options that the distance by class does not have.
 
     Raises
@@ -47,7 +45,7 @@ def by_class(
 ) -> Answer:
     """Score every class of every model."""
     pictures = pictures_for_page(read.inputs, images, out)
-    found: dict[str, ByClass] = {}
+    found: dict[str, gb.ByClass] = {}
     for name in read.models:  # a model that lacks a class, before any other is scored for minutes
         with read.named(name), _named(read, name) as (model, real):
             common_classes(
@@ -58,7 +56,7 @@ def by_class(
         for done, name in enumerate(read.models):
             advance(done, len(read.models), name)
             with read.named(name), _named(read, name) as (model, real):
-                found[name] = frechet_by_class(
+                found[name] = gb.frechet_by_class(
                     model.sample, real.sample, model.classes, real.classes, level=level
                 )
     warnings = [*read.warnings, *read.doubts]
@@ -85,7 +83,7 @@ def _named(read: Models, name: str) -> Iterator[tuple[Input, Input]]:
         raise error.of_model(name) if error.argument != "real" else error from error
 
 
-def _document(found: dict[str, ByClass], warnings: Sequence[Diagnostic]) -> dict[str, Any]:
+def _document(found: dict[str, gb.ByClass], warnings: Sequence[gb.Diagnostic]) -> dict[str, Any]:
     documents = {name: result.to_dict() for name, result in found.items()}
     rows = [
         {"model": name, "metric": "fd", "class": label, "share": document["shares"][label], **score}
@@ -109,20 +107,21 @@ def _document(found: dict[str, ByClass], warnings: Sequence[Diagnostic]) -> dict
 
 
 def _page(
-    found: dict[str, ByClass],
+    found: dict[str, gb.ByClass],
     read: Models,
     pictures: Sequence[Pictures],
-    warnings: Sequence[Diagnostic],
-) -> Page:
-    from genbounds.report import by_class_page
+    warnings: Sequence[gb.Diagnostic],
+) -> gb.report.Page:
 
     real, *fake = zip(pictures, (file.classes for file in read.inputs), strict=True)
-    return by_class_page(
+    return gb.report.by_class_page(
         found, fake=dict(zip(found, fake, strict=True)), real=real, warnings=warnings
     )
 
 
-def _show(found: dict[str, ByClass], warnings: Sequence[Diagnostic], *, verbose: bool) -> None:
+def _show(
+    found: dict[str, gb.ByClass], warnings: Sequence[gb.Diagnostic], *, verbose: bool
+) -> None:
     from genbounds.report._rows import class_table
     from genbounds.report.wording import mark
 

@@ -16,19 +16,17 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from importlib import import_module
 from itertools import pairwise
 from signal import SIGINT
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast, get_type_hints
+from typing import Annotated, Any, ClassVar, cast, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
+import genbounds as gb
 from genbounds import __version__
 from genbounds._errors import InputError
 from genbounds._text import display, said_by
 from genbounds.cli._options import Output, renamed
 from genbounds.cli._terminal import check_folder, complain, heard, keep, write_errors
-
-if TYPE_CHECKING:
-    from genbounds.report import Page
 
 DONE, NEGATIVE, BAD_INPUT, SIGNAL = 0, 1, 2, 128
 """Exit statuses; 1: the job ran and its answer is no; 128 and the number of a signal."""
@@ -78,7 +76,7 @@ class Answer:
 
     document: dict[str, Any]
     show: Callable[[], None]
-    page: Callable[[], Page] | None = None
+    page: Callable[[], gb.report.Page] | None = None
     negative: bool = False
 
 
@@ -323,9 +321,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:  # a path that the system does not take, wherever it is met first
         if error.filename is None:
             raise
-        from genbounds.files import reason_of
 
-        complain(f"{display(error.filename, limit=100)}: {reason_of(error)}.")
+        complain(f"{display(error.filename, limit=100)}: {gb.files.reason_of(error)}.")
     except MemoryError:
         complain("not enough memory: use fewer features, or a machine with more.")
     except KeyboardInterrupt:

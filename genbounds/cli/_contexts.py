@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+import genbounds as gb
+from genbounds._errors import InputError
 from genbounds._text import display, number, percent, shown
 from genbounds.cli._inputs import Input
 from genbounds.cli._terminal import print_remarks, print_table, say
-from genbounds.results import Diagnostic
-from genbounds.samples import Sample
-from genbounds.validation import InputError
-
-if TYPE_CHECKING:
-    from genbounds.select import ContextSelection
 
 
 def common_contexts(inputs: Sequence[Input]) -> list[Any]:
@@ -46,15 +42,21 @@ def rows_by_context(file: Input, contexts: Sequence[Any]) -> dict[Any, Any]:
 
 def _part(sample: Any, rows: Any) -> Any:
     part = sample[rows]
-    if not isinstance(part, Sample) or part.strata is None or (part.strata != part.strata[0]).any():
+    if (
+        not isinstance(part, gb.Sample)
+        or part.strata is None
+        or (part.strata != part.strata[0]).any()
+    ):
         return part
     # Of one class alone: nothing is stratified within it.
     if part.groups is None and part.weights is None:
         return part.features
-    return Sample(part.features, groups=part.groups, weights=part.weights)
+    return gb.Sample(part.features, groups=part.groups, weights=part.weights)
 
 
-def show_contexts(result: ContextSelection, warnings: list[Diagnostic], *, verbose: bool) -> None:
+def show_contexts(
+    result: gb.select.ContextSelection, warnings: list[gb.Diagnostic], *, verbose: bool
+) -> None:
     """Print which arm is best in each context."""
     from genbounds.report._selections import winner_table
     from genbounds.report.wording import stop_reason

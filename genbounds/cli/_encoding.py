@@ -7,30 +7,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import genbounds as gb
+from genbounds._errors import InputError
+from genbounds._text import display
 from genbounds.cli._options import Encoding
 from genbounds.cli._terminal import progress, tidy
-from genbounds.features import (
-    download,
-    extract,
-    is_entry_point,
-    load_encoder,
-    media_kind,
-    open_source,
-)
-from genbounds.files import FORMATS, display, locked, read_header
-from genbounds.validation import InputError
-
-if TYPE_CHECKING:
-    from genbounds.features import Encoder
 
 
 @dataclass(frozen=True, slots=True)
 class FolderEncoder:
     """An encoder and the folder in which its features are kept."""
 
-    encoder: Encoder
+    encoder: gb.features.Encoder
     folder: Path
 
     def features(self, path: Path, name: str) -> Path:
@@ -38,16 +28,18 @@ class FolderEncoder:
         plain = "".join(c if c.isalnum() or c in "-_. ()" else "_" for c in name).lstrip(".")
         out = self.folder / f"{plain or '_'}.safetensors"
         with progress(f"encoding {display(name, limit=40)}") as advance:
-            extract(open_source([path]), self.encoder, out=out, progress=advance)
+            gb.features.extract(
+                gb.features.open_source([path]), self.encoder, out=out, progress=advance
+            )
         return out
 
 
 def ask_for_encoder(path: Path) -> InputError:
     """Return the error about a path that can only be encoded, and no encoder is named."""
-    if path.is_dir() and path.suffix.lower() in FORMATS:
+    if path.is_dir() and path.suffix.lower() in gb.files.FORMATS:
         return InputError(f"{display(path)}: is a folder: give the file inside it.")
     _check_there(path)
-    kind = media_kind(path) or "something to encode"
+    kind = gb.features.media_kind(path) or "something to encode"
     return InputError(f"{display(path)} is {kind}: {which_encoder(kind)}.")
 
 
@@ -58,15 +50,17 @@ def which_encoder(kind: str) -> str:
     return "add --encoder inception (the FID of most papers), or inception:clean, dinov2, clip"
 
 
-def chosen_encoder(wanted: Encoding, preprocessing: Mapping[str, Any] | None = None) -> Encoder:
+def chosen_encoder(
+    wanted: Encoding, preprocessing: Mapping[str, Any] | None = None
+) -> gb.features.Encoder:
     """Load the encoder that is named; fetch its weights first, where that is asked."""
     assert wanted.encoder is not None
     with tidy():
         if wanted.download:
             if wanted.weights is not None:
                 raise InputError("names weights: leave it or --download out.", argument="--weights")
-            download(wanted.encoder)
-        return load_encoder(
+            gb.features.download(wanted.encoder)
+        return gb.features.load_encoder(
             wanted.encoder,
             weights=wanted.weights,
             device=wanted.device,
@@ -91,7 +85,7 @@ def open_encoder(
         _check_there(path)
     encoder = chosen_encoder(wanted)
     if out is not None:
-        with locked(out / "features", use=display(out)):
+        with gb.files.locked(out / "features", use=display(out)):
             yield FolderEncoder(encoder, out / "features")
     else:
         with tidy(), tempfile.TemporaryDirectory(prefix="genbounds-") as scratch:
@@ -100,7 +94,7 @@ def open_encoder(
 
 def _check_there(path: Path) -> None:
     """Refuse what is gone or holds nothing: weights take long to fetch and to load."""
-    if not path.exists() and not is_entry_point(str(path)):
-        read_header(path)  # of a pattern as well
-    elif path.is_dir() and path.suffix.lower() not in FORMATS:
-        open_source([path])
+    if not path.exists() and not gb.features.is_entry_point(str(path)):
+        gb.files.read_header(path)  # of a pattern as well
+    elif path.is_dir() and path.suffix.lower() not in gb.files.FORMATS:
+        gb.features.open_source([path])

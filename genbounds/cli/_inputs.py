@@ -15,39 +15,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds._text import listed, quoted, said_by, shown
+import genbounds as gb
+from genbounds._errors import InputError
+from genbounds._text import display, listed, quoted, said_by, shown
 from genbounds.cli._encoding import FolderEncoder, ask_for_encoder, open_encoder
-from genbounds.cli._options import KernelOptions, Reading, renamed
+from genbounds.cli._options import Judging, KernelOptions, Reading, renamed
 from genbounds.cli._plausible import probabilities
 from genbounds.cli._terminal import complain, progress
 from genbounds.diagnostics import warn_of
-from genbounds.estimators import (
-    CustomMetric,
-    Estimate,
-    MetricSpec,
-    Moments,
-    Prepared,
-    SmoothScore,
-    estimate_each,
-    metric_names,
-    metric_spec,
-    prepare_all,
-)
-from genbounds.features import entry_point, is_entry_point, is_media
 from genbounds.features.sources import ARCHIVES, TEXTS
-from genbounds.files import (
-    Contents,
-    Statistics,
-    contents_of,
-    display,
-    labels_named,
-    labels_of,
-    read_header,
-)
 from genbounds.origins import check_same_encoder, origin_warnings
-from genbounds.results import Diagnostic
-from genbounds.samples import Sample, balanced, go_across
-from genbounds.validation import InputError, check_same_dimension, meant
+from genbounds.samples import balanced, go_across
+from genbounds.validation import check_same_dimension, meant
 
 FOLDERS = "folders"
 """As the name of an array: the sub-folder that each image was in, which `features` keeps."""
@@ -67,15 +46,16 @@ TOO_WIDE = 100
 encoders have 8,192 features, and below 100 rows no score is of use."""
 
 
-def choose_metric(name: str, *, logits: bool = False) -> MetricSpec:
+def choose_metric(judging: Judging) -> gb.estimators.MetricSpec:
     """Return the metric of that name, or ``module:name``; refuse options that it would ignore."""
+    name = judging.metric
     try:
-        spec = metric_spec(name)
+        spec = gb.estimators.metric_spec(name)
     except InputError as error:
-        if not is_entry_point(name):
+        if not gb.features.is_entry_point(name):
             known = [
                 known
-                for spec in map(metric_spec, metric_names())
+                for spec in map(gb.estimators.metric_spec, gb.estimators.metric_names())
                 for known in (spec.name, *spec.aliases)
             ]
             raise InputError(
@@ -84,7 +64,7 @@ def choose_metric(name: str, *, logits: bool = False) -> MetricSpec:
                 argument="--metric",
             ) from error
         spec = _own_metric(name)
-    if logits and spec.data != "posteriors":
+    if judging.reading.logits and spec.data != "posteriors":
         raise InputError(
             f"is for class probabilities; --metric {spec.name} takes features.",
             argument="--logits",
@@ -92,44 +72,51 @@ def choose_metric(name: str, *, logits: bool = False) -> MetricSpec:
     return spec
 
 
-def _own_metric(name: str) -> MetricSpec:
+def _own_metric(name: str) -> gb.estimators.MetricSpec:
     """Return the metric that ``module:name`` stands for; only naming it runs the user's code."""
     try:
         with redirect_stdout(sys.stderr):
-            target = entry_point(name)
+            target = gb.features.entry_point(name)
     except InputError:
         raise
     except Exception as error:
         what = f"{type(error).__name__}: {said_by(error)}"
         raise InputError(f"{display(name)}: fails when it is imported: {what}.") from error
-    if not isinstance(target, (SmoothScore, MetricSpec, CustomMetric)):
+    if not isinstance(
+        target, (gb.SmoothScore, gb.estimators.MetricSpec, gb.estimators.CustomMetric)
+    ):
         raise InputError(
-            f"{display(name)} is no score: name a genbounds.SmoothScore.", argument="--metric"
+            f"{display(name)} is no score: name a genbounds.SmoothScore.",
+            argument="--metric",
         )
-    return metric_spec(target)
+    return gb.estimators.metric_spec(target)
 
 
-def metric_options(spec: MetricSpec, given: KernelOptions) -> dict[str, Any]:
+def metric_options(spec: gb.estimators.MetricSpec, given: KernelOptions) -> dict[str, Any]:
     """Return the options that were `given`, refusing those that the metric would ignore."""
     chosen = {name: value for name, value in asdict(given).items() if value is not None}
     for name in chosen:
         if name not in spec.options:
-            legal = [other for other in metric_names() if name in metric_spec(other).options]
+            legal = [
+                other
+                for other in gb.estimators.metric_names()
+                if name in gb.estimators.metric_spec(other).options
+            ]
             raise InputError(
                 f"is for --metric {listed(legal)}; got {spec.name}.", argument=f"--{name}"
             )
     return chosen
 
 
-def reads_rows(name: str) -> MetricSpec:
+def reads_rows(name: str) -> gb.estimators.MetricSpec:
     """Return how files are read by the command `name`, which needs the rows themselves."""
-    return replace(metric_spec("kid"), name=name)
+    return replace(gb.estimators.metric_spec("kid"), name=name)
 
 
 def reference_and_models(
     files: Sequence[Path],
     reference: Path | None,
-    spec: MetricSpec,
+    spec: gb.estimators.MetricSpec,
     counts: Sequence[int] = (),
     *,
     least: int = 1,
@@ -169,40 +156,36 @@ class Models:
     came from.
     """
 
-    spec: MetricSpec
+    spec: gb.estimators.MetricSpec
     options: Mapping[str, Any]
     models: dict[str, Input]
     reference: Input | None
     real: Any
-    warnings: Sequence[Diagnostic]
+    warnings: Sequence[gb.Diagnostic]
 
     @classmethod
     def read(
         cls,
         files: Sequence[Path],
-        spec: MetricSpec,
-        reading: Reading,
-        *,
-        reference: Path | None = None,
-        options: KernelOptions | None = None,
-        out: Path | None,
+        spec: gb.estimators.MetricSpec,
+        judging: Judging,
         counts: Sequence[int] = (),
+        *,
         least: int = 1,
     ) -> Models:
         """Tell the reference from the models and read both; encode what is to be encoded.
 
         Parameters
         ----------
-        files, reference, spec, counts, least
+        files, spec, counts, least
             As for `reference_and_models`.
-        reading : Reading
-        options : KernelOptions, optional
-            Of the metric.
-        out : Path or None
-            Where features stay.
+        judging : Judging
         """
-        chosen = {} if options is None else metric_options(spec, options)
-        reference, models = reference_and_models(files, reference, spec, counts, least=least)
+        reading, out = judging.reading, judging.output.out
+        options = {} if judging.options is None else metric_options(spec, judging.options)
+        reference, models = reference_and_models(
+            files, judging.reference, spec, counts, least=least
+        )
         paths = [*([] if reference is None else [reference]), *models]
         encoding = (
             nullcontext() if reading.encoder is None else open_encoder(reading, paths, out=out)
@@ -213,7 +196,7 @@ class Models:
         real = None if reference is None else inputs.pop(0)
         return cls(
             spec=spec,
-            options=chosen,
+            options=options,
             models={file.name: file for file in inputs},
             reference=real,
             real=None if real is None else real.sample,
@@ -231,7 +214,7 @@ class Models:
         return [*(() if self.reference is None else [self.reference]), *self.models.values()]
 
     @property
-    def doubts(self) -> list[Diagnostic]:
+    def doubts(self) -> list[gb.Diagnostic]:
         """What is implausible about any file, once."""
         return list(dict.fromkeys(doubt for file in self.models.values() for doubt in file.doubts))
 
@@ -239,28 +222,26 @@ class Models:
         self,
         *,
         estimator: str = "debiased",
-        done: Callable[[str, Estimate], None] | None = None,
-    ) -> tuple[dict[str, Estimate], Prepared]:
+        done: Callable[[str, gb.estimators.Estimate], None] | None = None,
+    ) -> tuple[dict[str, gb.estimators.Estimate], gb.estimators.Prepared]:
         """Estimate the score of every model by the metric, prepared for these samples.
 
-        `done` is called with each as it comes; at the end each carries what is implausible about
-        its file.
+        `done` is called with each as it comes. Each carries what is implausible about its file.
         """
-        prepared = prepare_all(self.spec, self.samples, self.real, self.options)
-        names = list(self.models)
+        prepared = gb.estimators.prepare_all(self.spec, self.samples, self.real, self.options)
+        found: dict[str, gb.estimators.Estimate] = {}
         with progress("scoring") as advance:
 
-            def scored(name: str, estimate: Estimate) -> None:
+            def scored(name: str, estimate: gb.estimators.Estimate) -> None:
+                found[name] = estimate.warned(*self.models[name].doubts)
                 if done is not None:
-                    done(name, estimate)
-                advance(names.index(name) + 1, len(names), name)
+                    done(name, found[name])
+                advance(len(found), len(self.models), name)
 
-            found = estimate_each(
+            gb.estimators.estimate_each(
                 self.spec, prepared, self.samples, estimator=estimator, done=scored
             )
-        return {
-            name: each.warned(*self.models[name].doubts) for name, each in found.items()
-        }, prepared
+        return found, prepared
 
     @contextmanager
     def named(self, *only: str) -> Iterator[None]:
@@ -300,13 +281,13 @@ class Input:
 
     path: Path
     name: str
-    content: NDArray[Any] | Moments
+    content: NDArray[Any] | gb.Moments
     sample: Any
     origin: Mapping[str, str] = field(default_factory=dict)
     contexts: NDArray[Any] | None = None
     classes: NDArray[Any] | None = None
     undecided: NDArray[Any] | None = None
-    doubts: tuple[Diagnostic, ...] = ()
+    doubts: tuple[gb.Diagnostic, ...] = ()
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -318,7 +299,7 @@ class Input:
 def read_inputs(
     reference: Path | None,
     models: Sequence[Path],
-    metric: MetricSpec,
+    metric: gb.estimators.MetricSpec,
     reading: Reading,
     encoder: FolderEncoder | None,
 ) -> list[Input]:
@@ -341,7 +322,7 @@ def read_inputs(
     paths = [*models] if reference is None else [reference, *models]
     # Before anything is read: the files may be large.
     headers = {
-        path: read_header(path, metric.statistics)
+        path: gb.files.read_header(path, metric.statistics)
         for path in paths
         if not (path.is_dir() or path.name.lower().endswith(MEDIA))
     }
@@ -381,9 +362,11 @@ def read_inputs(
     return inputs
 
 
-def _input(path: Path, metric: MetricSpec, reading: Reading, *, is_model: bool) -> Input:
+def _input(
+    path: Path, metric: gb.estimators.MetricSpec, reading: Reading, *, is_model: bool
+) -> Input:
     """Read one file, opened once: features and labels are of one moment."""
-    with contents_of(path) as contents:
+    with gb.files.contents_of(path) as contents:
         contents.values = metric.data == "values"
         contents.statistics_keys = metric.statistics
         held = contents.read()
@@ -394,12 +377,12 @@ def _input(path: Path, metric: MetricSpec, reading: Reading, *, is_model: bool) 
         contexts, classes = (
             None
             if getattr(reading, role) is None
-            else labels_named(contents, _label_name(path, contents, role, reading))
+            else gb.files.labels_named(contents, _label_name(path, contents, role, reading))
             for role in ("contexts", "by")
         )
         origin = contents.origin
     content: Any = held
-    if isinstance(held, Statistics):
+    if isinstance(held, gb.files.Statistics):
         size = {"n": reading.reference_n, "exact": reading.reference_exact}
         content = _moments(path, held, metric, {} if is_model else size)
     elif metric.data == "posteriors":
@@ -409,7 +392,7 @@ def _input(path: Path, metric: MetricSpec, reading: Reading, *, is_model: bool) 
         reading.iid or any(array is not None for array in labels.values())
     ):
         with renamed({"order": path}):
-            sample = Sample(content, **labels)
+            sample = gb.Sample(content, **labels)
     plain = metric.data == "features" and not origin.get("encoder")
     return Input(
         path=path,
@@ -424,21 +407,27 @@ def _input(path: Path, metric: MetricSpec, reading: Reading, *, is_model: bool) 
     )
 
 
-def _moments(path: Path, held: Statistics, metric: MetricSpec, size: Mapping[str, Any]) -> Moments:
+def _moments(
+    path: Path, held: gb.files.Statistics, metric: gb.estimators.MetricSpec, size: Mapping[str, Any]
+) -> gb.Moments:
     """Return the moments of a file of statistics, of which the command line may say the `size`."""
     if not metric.moments:
-        what = f"--metric {metric.name}" if metric.name in metric_names() else metric.name
+        what = (
+            f"--metric {metric.name}"
+            if metric.name in gb.estimators.metric_names()
+            else metric.name
+        )
         raise InputError(
             f"{display(path)}: holds statistics (mu, sigma); {what} needs the features themselves."
         )
     try:
-        return Moments.from_statistics(held, **size)
+        return gb.Moments.from_statistics(held, **size)
     except InputError as error:
         raise InputError(f"{display(path)}: {error}") from error
 
 
 def _labels(
-    path: Path, contents: Contents, reading: Reading, *, needed: bool
+    path: Path, contents: gb.files.Contents, reading: Reading, *, needed: bool
 ) -> tuple[dict[str, NDArray[Any] | None], NDArray[Any] | None]:
     """Read the groups, strata, seeds and order of a file; one that is not `needed` may have none.
 
@@ -452,7 +441,7 @@ def _labels(
         array = FOLDER_LABELS if asked == FOLDERS else asked
         if asked is not None and (needed or array in held):
             names[role] = _label_name(path, contents, role, reading)
-    usual = labels_of(contents, groups=names.get("groups"), strata=names.get("strata"))
+    usual = gb.files.labels_of(contents, groups=names.get("groups"), strata=names.get("strata"))
     groups, classes = usual.groups, usual.strata
     labels = {"groups": groups, "strata": classes}
     undecided = None
@@ -470,7 +459,7 @@ def _labels(
             labels["strata"], undecided = None, classes if by_design else None
     for role, asked in (("order", reading.row_order), ("seeds", reading.seeds)):
         if asked is not None and (needed or asked in held):
-            labels[role] = labels_named(contents, asked)
+            labels[role] = gb.files.labels_named(contents, asked)
     if "order" in labels:
         undecided = None  # blocks are the groups
     elif "seeds" in labels and groups is None:
@@ -478,7 +467,7 @@ def _labels(
     return labels, undecided
 
 
-def _label_name(path: Path, contents: Contents, role: str, reading: Reading) -> str:
+def _label_name(path: Path, contents: gb.files.Contents, role: str, reading: Reading) -> str:
     """Return which array of a file the option ``--{role}`` means."""
     asked: str = getattr(reading, role)
     if asked == "features":
@@ -551,7 +540,7 @@ def check_widths(shapes: Mapping[Path, tuple[int, int]]) -> None:
         check_same_dimension(display(one), d, display(first), width)
 
 
-def suspicions(path: Path, rows: object) -> tuple[Diagnostic, ...]:
+def suspicions(path: Path, rows: object) -> tuple[gb.Diagnostic, ...]:
     """Return warnings about a file of features that probably holds something else."""
     if not isinstance(rows, np.ndarray):
         return ()
@@ -597,7 +586,7 @@ def settle_labels(inputs: Sequence[Input]) -> list[Input]:
 def _settled(file: Input, labels: NDArray[Any], others: Sequence[frozenset[str]]) -> Input:
     reading = _reading(file, labels, others)
     units, counts = np.unique(labels, return_counts=True)
-    word = FOLDERS if is_media(file.path) else FOLDER_LABELS
+    word = FOLDERS if gb.features.is_media(file.path) else FOLDER_LABELS
     rows = f"{counts.min()}" if np.ptp(counts) == 0 else f"{counts.min()} to {counts.max()}"
     found = f"{display(file.path)}: {units.size} {word} of {rows} rows each"
     if reading is None:
@@ -607,9 +596,9 @@ def _settled(file: Input, labels: NDArray[Any], others: Sequence[frozenset[str]]
         )
     other = "strata" if reading == "groups" else "groups"
     complain(f"{found} are taken as {reading} (--{other} {word} for {other})")
-    sample = file.sample if isinstance(file.sample, Sample) else Sample(file.sample)
+    sample = file.sample if isinstance(file.sample, gb.Sample) else gb.Sample(file.sample)
     groups, strata = (labels, None) if reading == "groups" else (sample.groups, labels)
-    return replace(file, sample=Sample(sample.features, groups=groups, strata=strata))
+    return replace(file, sample=gb.Sample(sample.features, groups=groups, strata=strata))
 
 
 def _reading(
@@ -617,7 +606,7 @@ def _reading(
 ) -> Literal["groups", "strata"] | None:
     """Tell groups from strata; None where both are possible."""
     counts = np.unique(labels, return_counts=True)[1]
-    grouped = isinstance(file.sample, Sample) and file.sample.groups is not None
+    grouped = isinstance(file.sample, gb.Sample) and file.sample.groups is not None
     if counts.size >= MANY_UNITS and counts.max() <= FEW_ROWS:
         return None if grouped else "groups"
     names = _classes(file)
@@ -626,7 +615,7 @@ def _reading(
 
 def _classes(file: Input) -> frozenset[str]:
     """Return the names of the classes of a file, if all have many rows."""
-    labels = file.sample.strata if isinstance(file.sample, Sample) else None
+    labels = file.sample.strata if isinstance(file.sample, gb.Sample) else None
     labels = labels if file.undecided is None else file.undecided
     if labels is None:
         return frozenset()
@@ -651,7 +640,7 @@ def at_shares(inputs: Sequence[Input], asked: str, *, referenced: bool) -> list[
 
 def _at(file: Input, shares: str | dict[str, float]) -> Input:
     sample = file.sample
-    if not isinstance(sample, Sample) or sample.strata is None:
+    if not isinstance(sample, gb.Sample) or sample.strata is None:
         raise InputError(
             f"{display(file.path)} does not say which class each row is of: pass --strata.",
             argument="--shares",
@@ -661,7 +650,7 @@ def _at(file: Input, shares: str | dict[str, float]) -> Input:
         texts = {str(name): name for name in np.unique(sample.strata).tolist()}
         chosen = {texts.get(name, name): share for name, share in shares.items()}
     try:
-        told = Sample(sample.features, groups=sample.groups, strata=sample.strata, shares=chosen)
+        told = gb.Sample(sample.features, groups=sample.groups, strata=sample.strata, shares=chosen)
     except InputError as error:
         raise InputError(f"{display(file.path)}: {error}", argument="--shares") from error
     return replace(file, sample=told)

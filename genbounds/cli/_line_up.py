@@ -6,10 +6,12 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+import genbounds as gb
+from genbounds._errors import InputError
 from genbounds._text import display, shown
 from genbounds.arms import Arm
 from genbounds.cli._contexts import common_contexts, rows_by_context
@@ -17,15 +19,8 @@ from genbounds.cli._encoding import FolderEncoder
 from genbounds.cli._inputs import Input, read_inputs
 from genbounds.cli._options import Reading, renamed
 from genbounds.cli._plausible import blocks
-from genbounds.estimators import MetricSpec, inception_estimate
-from genbounds.features import check_same_encoder, live_arm
 from genbounds.origins import origin_warnings
-from genbounds.results import Diagnostic
-from genbounds.select import POLICIES, FeatureArm
-from genbounds.validation import InputError, check_finite
-
-if TYPE_CHECKING:
-    from genbounds.select import Policy, State
+from genbounds.validation import check_finite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +34,7 @@ class LineUp:
     arms: dict[str, Arm | dict[Any, Arm]]
     names: dict[str, str]
     reference: Any
-    warnings: list[Diagnostic]
+    warnings: list[gb.Diagnostic]
     contexts: Any = None
 
     @classmethod
@@ -48,7 +43,7 @@ class LineUp:
         reference: Path | None,
         arms: list[Path],
         live: list[Path],
-        metric: MetricSpec,
+        metric: gb.estimators.MetricSpec,
         reading: Reading,
         encoded: FolderEncoder | None,
     ) -> LineUp:
@@ -59,7 +54,7 @@ class LineUp:
         if live and encoded is not None:
             fresh = dict.fromkeys((shown(str(arm)) for arm in live), encoded.encoder.description)
             origins |= fresh
-            check_same_encoder(origins)
+            gb.features.check_same_encoder(origins)
         doubts = dict.fromkeys(doubt for file in inputs for doubt in file.doubts)
         real = None if reference is None else inputs.pop(0)
         names: list[Any] | None = None
@@ -71,15 +66,15 @@ class LineUp:
             if arm in live:
                 if str(arm) in taking_part:
                     raise InputError(f"{display(arm)} is given twice.")
-                taking_part[str(arm)] = live_arm(str(arm), live_encoder)
+                taking_part[str(arm)] = gb.features.live_arm(str(arm), live_encoder)
             else:
                 model = next(waiting)
                 _check(model, posteriors=metric.data == "posteriors")
                 taking_part[model.name] = (
-                    FeatureArm(model.sample)
+                    gb.select.FeatureArm(model.sample)
                     if names is None
                     else {
-                        name: FeatureArm(rows)
+                        name: gb.select.FeatureArm(rows)
                         for name, rows in rows_by_context(model, names).items()
                     }
                 )
@@ -95,20 +90,20 @@ class LineUp:
 
 def counted(
     advance: Callable[[int, int | None, str], None], budget: int | None
-) -> Callable[[State], None]:
+) -> Callable[[gb.select.State], None]:
     """Return what moves the progress bar: samples of all contexts, if there are several."""
     drawn: dict[int, int] = {}
 
-    def after_round(state: State) -> None:
+    def after_round(state: gb.select.State) -> None:
         drawn[id(state)] = int(state.n.sum())
         advance(sum(drawn.values()), budget, "")
 
     return after_round
 
 
-def policy_of(name: str, given: Iterable[str]) -> Policy:
+def policy_of(name: str, given: Iterable[str]) -> gb.select.Policy:
     """Build a policy with the options NAME=VALUE."""
-    known = inspect.signature(POLICIES[name]).parameters
+    known = inspect.signature(gb.select.POLICIES[name]).parameters
     chosen: dict[str, Any] = {}
     for text in given:
         key, _, value = text.partition("=")
@@ -129,7 +124,7 @@ def policy_of(name: str, given: Iterable[str]) -> Policy:
                 f"{key} must be {what}; got {display(value)}.", argument="--policy-option"
             ) from None
     with renamed({key: f"--policy-option {key}" for key in known}):
-        return POLICIES[name](**chosen)
+        return gb.select.POLICIES[name](**chosen)
 
 
 VALUES: dict[str, tuple[str, Callable[[str], object]]] = {
@@ -167,6 +162,6 @@ def _check(model: Input, *, posteriors: bool) -> None:
         )
     with renamed({"fake": model.path, "probs": model.path}):
         if posteriors:
-            inception_estimate(rows, estimator="plugin")
+            gb.estimators.inception_estimate(rows, estimator="plugin")
         for first, block in blocks(rows):
             check_finite("fake", block, first_row=first)

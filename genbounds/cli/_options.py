@@ -127,7 +127,6 @@ def bandwidth_option() -> Any:
 LEVEL = option("L", "Confidence level of the intervals.", default=0.95)
 REFERENCE = option("FILE", "The real data; every other file is then a model.")
 SEED = option("S", "Seed of all random numbers.", default=0)
-VERBOSE = flag("Also print how each score was computed.")
 
 
 # --- groups of options: a command takes a group as one parameter ----------------------------------
@@ -135,7 +134,7 @@ VERBOSE = flag("Also print how each score was computed.")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """How a command answers; every command has such an `output`, or a `Planning`."""
+    """How a command answers; every command has such an `output`, or a `Judging`."""
 
     as_json: bool = flag("Print one JSON document and nothing else.", name="--json")
     out: Path | None = None
@@ -313,20 +312,45 @@ class SharesReading(ScoreReading):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planning:
-    """What the commands have in common that judge models by a metric, one that can be planned."""
+class Judging:
+    """What the commands have in common that judge models by their samples."""
+
+    reference: Path | None = None
+    metric: str = "fd"
+    options: KernelOptions | None = None
+    level: float = 0.95
+    reading: Reading
+    output: Folder
+    verbose: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerboseJudging(Judging):
+    """The same, where scores are printed."""
+
+    verbose: bool = flag("Also print how each score was computed.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreJudging(VerboseJudging):
+    """The same, where files may hold statistics or probabilities as well."""
+
+    reading: ScoreReading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planning(VerboseJudging):
+    """The same, by a metric that can be planned."""
 
     reference: Path | None = REFERENCE
     metric: str = metric_option(growing_metrics)
     options: KernelOptions
     level: float = LEVEL
     reading: SharesReading
-    output: Folder
-    verbose: bool = VERBOSE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judging(Planning):
+class Scoring(Planning):
     """The same, for all metrics."""
 
     metric: str = metric_option(every_metric)

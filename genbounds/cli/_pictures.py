@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import genbounds as gb
 from genbounds.cli._inputs import Input
-from genbounds.validation import InputError
 
 if TYPE_CHECKING:
     from genbounds.features.thumbnails import Pictures
@@ -25,9 +25,11 @@ def check_images(
     if not images:
         return
     if len(images) != files:
-        raise InputError(f"is given once for {each}, {files} times; got {len(images)}.", "--images")
+        raise gb.InputError(
+            f"is given once for {each}, {files} times; got {len(images)}.", "--images"
+        )
     if out is None:
-        raise InputError("is for the page: add --out.", "--images")
+        raise gb.InputError("is for the page: add --out.", "--images")
 
 
 def pictures_for_page(
@@ -51,6 +53,6 @@ def pictures_for_page(
     for file, path in zip(inputs, where, strict=True):
         pictures = pictures_of(file.path, file.shape[0], path)
         if path is not None and pictures.problem:
-            raise InputError(f"{pictures.problem.removesuffix('.')}.", "--images")
+            raise gb.InputError(f"{pictures.problem.removesuffix('.')}.", "--images")
         found.append(pictures)
     return found

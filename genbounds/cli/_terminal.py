@@ -18,14 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+import genbounds as gb
 from genbounds._errors import InputError
 from genbounds._text import display
 
 if TYPE_CHECKING:
     from genbounds._tables import Noted
-    from genbounds.estimators import PrecisionRecall
-    from genbounds.report import Page, Table
-    from genbounds.results import Diagnostic, Score
 
 RESULTS, PAGE = "results.json", "report.html"
 
@@ -59,9 +57,9 @@ def check_folder(out: Path | None, command: str) -> str:
         with tempfile.TemporaryFile(dir=place):
             pass
     except OSError as error:
-        from genbounds.files import reason_of
-
-        raise InputError(f"{display(out)}: cannot be written: {reason_of(error)}.") from error
+        raise InputError(
+            f"{display(out)}: cannot be written: {gb.files.reason_of(error)}."
+        ) from error
     try:
         text = (out / RESULTS).read_text(encoding="utf-8")
         results = json.loads(text)
@@ -84,7 +82,7 @@ def keep(
     *,
     complete: bool = True,
     before: str = "",
-    page: Callable[[], Page] | None = None,
+    page: Callable[[], gb.report.Page] | None = None,
 ) -> str:
     """Write what a command found, and its page, into the folder of results, if there is one.
 
@@ -96,17 +94,16 @@ def keep(
     text = json.dumps(said, indent=2, allow_nan=False) + "\n"
     if out is None:
         return text
-    from genbounds.files import atomic_write
 
     try:
         (out / PAGE).unlink(missing_ok=True)
     except OSError:  # the next line says what is wrong with the folder
         pass
-    atomic_write(out / RESULTS, text)
+    gb.files.atomic_write(out / RESULTS, text)
     if before not in ("", text):
         complain(f"the results in {display(out)} were of other files or options: replaced.")
     if page is not None:
-        atomic_write(out / PAGE, page().render())
+        gb.files.atomic_write(out / PAGE, page().render())
         if sys.stderr.isatty():
             write_errors(f"report: {display(out / PAGE)}")
     return text
@@ -133,7 +130,7 @@ def _printable(text: str) -> str:
     return re.sub("(?<=\\d)\N{NARROW NO-BREAK SPACE}(?=\\d)", "", display(text, limit=None))
 
 
-def print_table(table: Table, *, without: Sequence[str] = ()) -> None:
+def print_table(table: gb.report.Table, *, without: Sequence[str] = ()) -> None:
     """Print an aligned table of a page; text is never taken for mark-up.
 
     On a narrow terminal texts go over several lines and names are shortened in the middle; numbers
@@ -213,11 +210,11 @@ def _shortened(names: Sequence[str], limit: int) -> list[str]:
 
 
 def print_remarks(
-    scores: Mapping[str, Score],
+    scores: Mapping[str, gb.Score],
     *,
-    warnings: Iterable[Diagnostic] = (),
+    warnings: Iterable[gb.Diagnostic] = (),
     assumptions: Iterable[str] = (),
-    together: Mapping[str, PrecisionRecall] | None = None,
+    together: Mapping[str, gb.PrecisionRecall] | None = None,
     verbose: bool,
 ) -> None:
     """Print warnings with the models that they concern, then assumptions; methods if `verbose`."""
@@ -235,8 +232,8 @@ def print_remarks(
 
 def show(
     result: Noted,
-    *tables: Table,
-    scores: Mapping[str, Score] | None = None,
+    *tables: gb.report.Table,
+    scores: Mapping[str, gb.Score] | None = None,
     assumptions: bool = True,
     verbose: bool,
 ) -> None:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+import genbounds as gb
 from genbounds._text import display
 from genbounds.cli._command import Answer, command
 from genbounds.cli._options import SEED, Folder, Output, argument, choice, flag, option, statements
 from genbounds.cli._statements import choose
 from genbounds.cli._terminal import print_table, progress, say, tidy
-
-if TYPE_CHECKING:
-    from genbounds.simulate import AuditReport
 
 SERIAL = 10
 """Up to so many statements, starting processes takes longer than it saves."""
@@ -69,13 +66,9 @@ def audit(
     printed), vacuous (it holds but says nothing) or not refuted. With --out DIR finished work is
     kept as it comes, and the same command goes on where it was interrupted.
     """
-    from genbounds.bounds import catalog
-    from genbounds.report import audit_page
-    from genbounds.simulate import audit as put_on_trial
-
-    ids = choose(patterns or [], catalog())
+    ids = choose(patterns or [], gb.bounds.catalog())
     with tidy(), progress("audit") as advance:
-        report = put_on_trial(
+        report = gb.simulate.audit(
             ids,
             replications=replications,
             seed=seed,
@@ -91,7 +84,7 @@ def audit(
     return Answer(
         document=document,
         show=lambda: _show(report),
-        page=lambda: audit_page(document, bounds=catalog()),
+        page=lambda: gb.report.audit_page(document, bounds=gb.bounds.catalog()),
     )
 
 
@@ -104,7 +97,7 @@ def _default_jobs(ids: Sequence[str], scheduler: str | None) -> int:
     return int(cpu_count())
 
 
-def _show(report: AuditReport) -> None:
+def _show(report: gb.simulate.AuditReport) -> None:
     from genbounds.report._audit import verdict_table
     from genbounds.report.wording import measured_lines
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import genbounds as gb
 from genbounds._text import short
 from genbounds.cli._command import Answer, command
 from genbounds.cli._options import Folder, argument, statements
 from genbounds.cli._statements import choose
 from genbounds.cli._terminal import print_table, progress, say
-
-if TYPE_CHECKING:
-    from genbounds.bounds import Bound
 
 EXAMPLES = """
 genbounds bounds
@@ -36,16 +34,12 @@ def bounds(
     Explained are formula, source, assumptions, constants and verdict. The verdict comes from a
     quick audit that runs at once; `genbounds audit ID` tests more.
     """
-    from genbounds.bounds import catalog
-    from genbounds.report import Table, statement_page
-    from genbounds.simulate import audit
-
-    listing = catalog()
+    listing = gb.bounds.catalog()
     if statement is None:
         return Answer(
             document={"bounds": [describe(bound) for bound in listing.values()]},
             show=lambda: print_table(
-                Table(
+                gb.report.Table(
                     ("Id", "Form", "Claim", "Source"),
                     [(b.id, b.form, b.claim, b.source) for b in listing.values()],
                 )
@@ -53,16 +47,16 @@ def bounds(
         )
     bound = listing[choose([statement], listing)[0]]
     with progress("quick audit") as advance:
-        report = audit([bound.id], quick=True, progress=advance)
+        report = gb.simulate.audit([bound.id], quick=True, progress=advance)
     row = report.rows[0].to_dict()
     return Answer(
         document=describe(bound) | row,
         show=lambda: _explain(bound, row),
-        page=lambda: statement_page(bound, row),
+        page=lambda: gb.report.statement_page(bound, row),
     )
 
 
-def describe(bound: Bound) -> dict[str, Any]:
+def describe(bound: gb.bounds.Bound) -> dict[str, Any]:
     """Return what is known of a statement without an experiment, in plain JSON types."""
     return {
         "id": bound.id,
@@ -77,8 +71,7 @@ def describe(bound: Bound) -> dict[str, Any]:
     }
 
 
-def _explain(bound: Bound, row: dict[str, Any]) -> None:
-    from genbounds.report import Table
+def _explain(bound: gb.bounds.Bound, row: dict[str, Any]) -> None:
     from genbounds.report.wording import measured_lines, verdict_text
 
     say(f"{bound.id}  ({bound.form})", "", f"  {bound.claim}", "", f"LaTeX    {bound.latex}")
@@ -113,4 +106,4 @@ def _explain(bound: Bound, row: dict[str, Any]) -> None:
             )
             for cell in row["by_delta"]
         ]
-        print_table(Table(heads, cells))
+        print_table(gb.report.Table(heads, cells))

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from genbounds._errors import InputError
+import genbounds as gb
 from genbounds._text import display, number
 from genbounds.cli._command import Answer, command
 from genbounds.cli._options import Encoding, Output, argument, choice, option, renamed
 from genbounds.cli._terminal import complain, progress, say, tidy
-
-if TYPE_CHECKING:
-    from genbounds.features import Encoder, Extraction, Source
 
 EXAMPLES = """
 genbounds features photos/ --encoder dinov2 --weights w.pth --out real.npz
@@ -106,21 +103,20 @@ def features(
     """
     if encoding.download and encoding.encoder is None:
         return _fetched(map(str, inputs))
-    from genbounds.features import KINDS, extract, open_source
     from genbounds.validation import check_choice
 
     if out is None and moments is None:
-        raise InputError("nothing to write: give --out FILE, --moments FILE or both.")
+        raise gb.InputError("nothing to write: give --out FILE, --moments FILE or both.")
     if items is not None:
-        check_choice("--items", items, KINDS)
+        check_choice("--items", items, gb.features.KINDS)
     wanted = asdict(pixels)
     wanted |= {name: _numbers(name, wanted[name]) for name in ("mean", "std")}
     preprocessing = {name: value for name, value in wanted.items() if value is not None}
-    source = open_source(inputs, items=items, field=field)  # type: ignore[arg-type]
+    source = gb.features.open_source(inputs, items=items, field=field)  # type: ignore[arg-type]
     encoder = _encoder(encoding, source, inputs[0], preprocessing)
     names = {"features": inputs[0]} if source.kind == "rows" and len(inputs) == 1 else {}
     with tidy(), progress("encoding") as advance, renamed(names):
-        result = extract(
+        result = gb.features.extract(
             source,
             encoder,
             out=out,
@@ -135,35 +131,32 @@ def features(
 
 
 def _encoder(
-    wanted: Encoding, source: Source, given: Path, preprocessing: Mapping[str, object]
-) -> Encoder:
+    wanted: Encoding, source: gb.features.Source, given: Path, preprocessing: Mapping[str, object]
+) -> gb.features.Encoder:
     """Load the encoder; rows need none. Options that the kind of input would ignore are refused."""
     from genbounds.cli._encoding import chosen_encoder, which_encoder
-    from genbounds.features import load_encoder
 
     kind = source.kind
     if wanted.encoder is None and kind != "rows":
-        raise InputError(
+        raise gb.InputError(
             f"{display(given)} holds {kind}: {which_encoder(kind)}, or another "
             "of `genbounds features --help`."
         )
     if kind in ("rows", "texts") and preprocessing:
-        raise InputError(
+        raise gb.InputError(
             f"`--{next(iter(preprocessing))}` is for images; {display(given)} holds {kind}."
         )
     if wanted.encoder is not None:
         return chosen_encoder(wanted, preprocessing)
     if wanted.weights is not None:
-        raise InputError("needs --encoder.", argument="--weights")
-    return load_encoder("none", precision=wanted.precision)
+        raise gb.InputError("needs --encoder.", argument="--weights")
+    return gb.features.load_encoder("none", precision=wanted.precision)
 
 
 def _fetched(names: Iterable[str]) -> Answer:
     """Fetch the weights of some encoders; answer with their files."""
-    from genbounds.features import download
-
     with tidy():
-        files = {name: str(download(name)) for name in names}
+        files = {name: str(gb.features.download(name)) for name in names}
     return Answer(document=dict(files), show=lambda: say("\n".join(map(display, files.values()))))
 
 
@@ -173,7 +166,7 @@ def _numbers(name: str, text: str | None) -> tuple[float, ...] | None:
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError as error:
-        raise InputError(
+        raise gb.InputError(
             f"`--{name}` must be numbers with commas between them, as in 0.5,0.5,0.5; got {text!r}."
         ) from error
 
@@ -183,11 +176,11 @@ def _part(text: str | None) -> tuple[int, int] | None:
         return None
     number, slash, of = text.partition("/")
     if not (slash and number.isdecimal() and of.isdecimal() and len(text) < 20):
-        raise InputError(f"must be I/K, as in 2/8; got {text!r}.", argument="--part")
+        raise gb.InputError(f"must be I/K, as in 2/8; got {text!r}.", argument="--part")
     return int(number), int(of)
 
 
-def _show(result: Extraction) -> None:
+def _show(result: gb.features.Extraction) -> None:
     written = [path for path in (result.out, result.moments) if path is not None]
     say(f"{number(result.n)} × {number(result.d)} features: {', '.join(map(display, written))}")
     if result.resumed == result.n:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import genbounds as gb
 from genbounds.cli._command import Answer, command
-from genbounds.cli._options import Judging, argument, choice, flag, option
+from genbounds.cli._options import Scoring, argument, choice, flag, option
 from genbounds.cli._terminal import show
 
 EXAMPLES = """
@@ -41,34 +42,24 @@ def gate(
         "Exit status where the samples do not tell: fail (1) or pass (0).",
         default="fail",
     ),
-    judging: Judging,
+    judging: Scoring,
 ) -> Answer:
     """Decide whether a candidate is worse than a baseline by no more than a margin.
 
     Exit status 0: it passes; 1: it fails, or the samples do not tell (--inconclusive).
     """
     from genbounds.cli._inputs import Models, choose_metric
-    from genbounds.decisions import Margin, check_gate, decide
-    from genbounds.report import gate_page
     from genbounds.validation import check_choice
 
     level, verbose = judging.level, judging.verbose
-    spec = choose_metric(judging.metric, logits=judging.reading.logits)
+    spec = choose_metric(judging)
     check_choice("--inconclusive", inconclusive, INCONCLUSIVE.split("|"))
-    wanted = Margin.of(margin)
-    check_gate(wanted, level=level, equivalence=equivalence)
-    read = Models.read(
-        files,
-        spec,
-        judging.reading,
-        reference=judging.reference,
-        options=judging.options,
-        out=judging.output.out,
-        counts=[2],
-    )
+    wanted = gb.decisions.Margin.of(margin)
+    gb.decisions.check_gate(wanted, level=level, equivalence=equivalence)
+    read = Models.read(files, spec, judging, [2])
     read = replace(read, models=dict(reversed(read.models.items())))  # the candidate first
     with read.named():
-        verdict = decide(
+        verdict = gb.decisions.decide(
             read.estimates()[0],
             margin=wanted,
             metric=spec.name,
@@ -80,6 +71,6 @@ def gate(
     return Answer(
         document=verdict.to_dict(),
         show=lambda: show(verdict, scores=scores, assumptions=verbose, verbose=verbose),
-        page=lambda: gate_page(verdict),
+        page=lambda: gb.report.gate_page(verdict),
         negative=not verdict.accepted(inconclusive),
     )

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import genbounds as gb
 from genbounds._text import display
 from genbounds.cli._command import Answer, command
-from genbounds.cli._options import VERBOSE, Folder, Reading, argument, option
+from genbounds.cli._options import VerboseJudging, argument, option
 from genbounds.cli._terminal import print_remarks, print_table, say
-
-if TYPE_CHECKING:
-    from genbounds.explain import Memorisation
 
 EXAMPLES = """
 genbounds memorisation gan.npy --train train.npy --heldout heldout.npy
@@ -51,9 +48,7 @@ def memorisation(
         "A near copy is at most so many times as far from a real row as from the fifth.",
         default=0.6,
     ),
-    reading: Reading,
-    output: Folder,
-    verbose: bool = VERBOSE,
+    judging: VerboseJudging,
 ) -> Answer:
     """Test whether a model copies its training data; count and list what is copied.
 
@@ -63,11 +58,10 @@ def memorisation(
     from genbounds.cli._inputs import check_widths, read_inputs, reads_rows
     from genbounds.cli._options import renamed
     from genbounds.cli._pictures import check_images, pictures_for_page
-    from genbounds.explain import memorisation as test
     from genbounds.origins import check_same_encoder
-    from genbounds.report import memorisation_page
 
-    out, spec = output.out, reads_rows("memorisation")
+    reading, out = judging.reading, judging.output.out
+    spec = reads_rows("memorisation")
     check_images(images, out, files=2, each="the generated and once for the training images")
     # How generated rows depend on one another does not matter.
     alone = replace(reading, groups=None, strata=None, iid=True)
@@ -80,15 +74,15 @@ def memorisation(
     check_widths({file.path: file.shape for file in inputs.values()})
     with renamed({name: file.path for name, file in inputs.items()}):
         samples = {name: file.sample for name, file in inputs.items()}
-        found = test(**samples, level=level, fdr=fdr, closer=closer)
+        found = gb.explain.memorisation(**samples, level=level, fdr=fdr, closer=closer)
     return Answer(
         document=found.to_dict(),
-        show=lambda: _show(found, verbose=verbose),
-        page=lambda: memorisation_page(found, fake=pictures[0], train=pictures[1]),
+        show=lambda: _show(found, verbose=judging.verbose),
+        page=lambda: gb.report.memorisation_page(found, fake=pictures[0], train=pictures[1]),
     )
 
 
-def _show(found: Memorisation, *, verbose: bool) -> None:
+def _show(found: gb.Memorisation, *, verbose: bool) -> None:
     from genbounds.report._rows import suspect_table
 
     say(str(found))

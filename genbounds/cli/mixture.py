@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import genbounds as gb
 from genbounds._text import percent
 from genbounds.cli._command import Answer, command
 from genbounds.cli._options import (
     LEVEL,
     REFERENCE,
     SEED,
-    VERBOSE,
-    Folder,
     KernelOptions,
-    Reading,
+    VerboseJudging,
     argument,
     bandwidth_option,
     metric_option,
@@ -22,10 +21,6 @@ from genbounds.cli._options import (
     option,
 )
 from genbounds.cli._terminal import print_remarks, print_table, say
-
-if TYPE_CHECKING:
-    from genbounds.estimators import MetricSpec
-    from genbounds.mixtures import Mixture
 
 EXAMPLES = """
 genbounds mixture real.npy gan.npy diffusion.npy vae.npy
@@ -50,9 +45,7 @@ def mixture(
         "J", "Parts of the rows, between which weights are judged. Not for fd.", show_default="5"
     ),
     seed: int = SEED,
-    reading: Reading,
-    output: Folder,
-    verbose: bool = VERBOSE,
+    judging: VerboseJudging,
 ) -> Answer:
     """Find the mixture of models with the best score, and whether it beats every single model.
 
@@ -61,14 +54,12 @@ def mixture(
     from genbounds.cli._inputs import Models, choose_metric
     from genbounds.mixtures import check_mixture
     from genbounds.mixtures import mixture as find_mixture
-    from genbounds.report import mixture_page
 
-    spec = choose_metric(metric)
-    check_mixture(spec, level=level, folds=folds, seed=seed)
     options = KernelOptions(bandwidth=bandwidth)
-    read = Models.read(
-        files, spec, reading, reference=reference, options=options, out=output.out, least=2
-    )
+    judging = replace(judging, reference=reference, metric=metric, options=options, level=level)
+    spec = choose_metric(judging)
+    check_mixture(spec, level=level, folds=folds, seed=seed)
+    read = Models.read(files, spec, judging, least=2)
     with read.named():
         found = find_mixture(
             read.samples,
@@ -81,13 +72,13 @@ def mixture(
         ).warned(*read.doubts)
     return Answer(
         document=found.to_dict(),
-        show=lambda: _show(found, spec, verbose=verbose),
-        page=lambda: mixture_page(found),
+        show=lambda: _show(found, spec, verbose=judging.verbose),
+        page=lambda: gb.report.mixture_page(found),
         negative=not found.certified,
     )
 
 
-def _show(found: Mixture, spec: MetricSpec, *, verbose: bool) -> None:
+def _show(found: gb.Mixture, spec: gb.estimators.MetricSpec, *, verbose: bool) -> None:
     from genbounds.report._selections import share_table
 
     better = "larger" if spec.higher_is_better else "smaller"

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from genbounds._errors import InputError
+import genbounds as gb
 from genbounds._text import interval, percent, shown
 from genbounds.cli._command import Answer, command
-from genbounds.cli._options import LEVEL, SEED, Folder, Reading, argument, option
+from genbounds.cli._options import LEVEL, SEED, Judging, argument, option
 from genbounds.cli._terminal import print_remarks, print_table, progress, say
-
-if TYPE_CHECKING:
-    from genbounds.explain import Modes
 
 EXAMPLES = """
 genbounds modes real.safetensors gan.safetensors --out results
@@ -39,8 +36,7 @@ def modes(
     ),
     level: float = LEVEL,
     seed: int = SEED,
-    reading: Reading,
-    output: Folder,
+    judging: Judging,
 ) -> Answer:
     """Find kinds of rows that a model misses, invents, makes too rarely or too often.
 
@@ -49,35 +45,34 @@ def modes(
     """
     from genbounds.cli._inputs import Models, reads_rows
     from genbounds.cli._pictures import check_images, pictures_for_page
-    from genbounds.explain import modes as modes_of
-    from genbounds.report import modes_page
     from genbounds.validation import check_count, check_open_unit
 
     check_open_unit("--level", level)
     check_count("--seed", seed, minimum=0)
     if len(files) < 2:
-        raise InputError("modes takes a file of real data and at least one model; got one file.")
-    check_images(images, output.out, files=len(files))
-    read = Models.read(files, reads_rows("modes"), reading, out=output.out)
-    pictures = pictures_for_page(read.inputs, images, output.out)
-    found: dict[str, Modes] = {}
+        raise gb.InputError("modes takes a file of real data and at least one model; got one file.")
+    out = judging.output.out
+    check_images(images, out, files=len(files))
+    read = Models.read(files, reads_rows("modes"), judging)
+    pictures = pictures_for_page(read.inputs, images, out)
+    found: dict[str, gb.Modes] = {}
     with progress("models") as advance:
         for done, (name, model) in enumerate(read.models.items()):
             advance(done, len(read.models), name)
             with read.named(name):
-                result = modes_of(model.sample, read.real, level=level, seed=seed)
+                result = gb.explain.modes(model.sample, read.real, level=level, seed=seed)
             warnings = dict.fromkeys((*model.doubts, *result.warnings))
             found[name] = replace(result, warnings=tuple(warnings))
     return Answer(
         document=_document(found, level=level, seed=seed),
         show=lambda: _show(found),
-        page=lambda: modes_page(
+        page=lambda: gb.report.modes_page(
             found, fake=dict(zip(found, pictures[1:], strict=True)), real=pictures[0]
         ),
     )
 
 
-def _document(found: dict[str, Modes], *, level: float, seed: int) -> dict[str, Any]:
+def _document(found: dict[str, gb.Modes], *, level: float, seed: int) -> dict[str, Any]:
     """Return all regions as one list, and what is known of each model."""
     documents = {name: result.to_dict() for name, result in found.items()}
     regions = [
@@ -93,8 +88,7 @@ def _document(found: dict[str, Modes], *, level: float, seed: int) -> dict[str, 
     }
 
 
-def _show(found: dict[str, Modes]) -> None:
-    from genbounds.report import Table
+def _show(found: dict[str, gb.Modes]) -> None:
 
     for number_of, (name, result) in enumerate(found.items()):
         say(*[""] * (number_of > 0), f"{shown(name)}: {result}")
@@ -111,5 +105,5 @@ def _show(found: dict[str, Modes]) -> None:
         ]
         if rows:
             columns = ("Kind", "Generated", "Real", "Ratio", "p", "Rows that show it")
-            print_table(Table(columns, rows))
+            print_table(gb.report.Table(columns, rows))
         print_remarks({}, warnings=result.warnings, verbose=False)

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from genbounds._errors import InputError
+import genbounds as gb
 from genbounds.cli._command import Answer, command
 from genbounds.cli._options import Planning, argument, option
 from genbounds.cli._terminal import show
@@ -70,49 +70,41 @@ def plan(
     """
     from genbounds.cli._inputs import Models, choose_metric
     from genbounds.cli._options import renamed
-    from genbounds.decisions import check_targets, plan_from
-    from genbounds.report import plan_page, selection_plan_page
     from genbounds.report._decisions import width_table
     from genbounds.report._selections import pilot_table
     from genbounds.select._plan import plan_selection
     from genbounds.validation import check_confidence, check_power
 
     level, verbose = judging.level, judging.verbose
-    spec = choose_metric(judging.metric, logits=judging.reading.logits)
+    spec = choose_metric(judging)
     spec.check_growing("planning")
     if sum(target is not None for target in (half_width, gap, confidence)) != 1:
-        raise InputError("pass one target: --half-width, --gap or --confidence.")
+        raise gb.InputError("pass one target: --half-width, --gap or --confidence.")
     if confidence is None and (tolerance or limit is not None):
         name = "--tolerance" if tolerance else "--limit"
-        raise InputError("is for --confidence: leave it out.", argument=name)
+        raise gb.InputError("is for --confidence: leave it out.", argument=name)
     if confidence is None:
-        check_targets(half_width=half_width, gap=gap, power=power, level=level)
+        gb.decisions.check_targets(half_width=half_width, gap=gap, power=power, level=level)
     else:
         check_confidence("confidence", confidence)
         check_power(power)
-    read = Models.read(
-        files,
-        spec,
-        judging.reading,
-        reference=judging.reference,
-        options=judging.options,
-        out=judging.output.out,
-        counts=[1, 2] if confidence is None else [],
-        least=2,
-    )
+    counts = [1, 2] if confidence is None else []
+    read = Models.read(files, spec, judging, counts, least=2)
     pilot = {"pilot": next(iter(read.models.values())).path}
     found: Any
     with renamed(pilot), read.named():
         estimates, prepared = read.estimates()
         what = estimates, read.samples, prepared
         if confidence is None:
-            found = plan_from(*what, half_width=half_width, gap=gap, power=power, level=level)
-            table, page = width_table(found), partial(plan_page, found)
+            found = gb.decisions.plan_from(
+                *what, half_width=half_width, gap=gap, power=power, level=level
+            )
+            table, page = width_table(found), partial(gb.report.plan_page, found)
         else:
             found = plan_selection(
                 *what, confidence=confidence, power=power, tolerance=tolerance, limit=limit
             )
-            table, page = pilot_table(found), partial(selection_plan_page, found)
+            table, page = pilot_table(found), partial(gb.report.selection_plan_page, found)
     return Answer(
         document=found.to_dict(),
         show=lambda: show(found, table, verbose=verbose),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import genbounds as gb
 from genbounds.cli._command import Answer, command
-from genbounds.cli._options import LEVEL, VERBOSE, Folder, ScoreReading, argument, option
+from genbounds.cli._options import LEVEL, ScoreJudging, argument, option
 from genbounds.cli._terminal import show
 
 EXAMPLES = """
@@ -35,9 +36,7 @@ def reproduce(
         default=0.0,
     ),
     level: float = LEVEL,
-    reading: ScoreReading,
-    output: Folder,
-    verbose: bool = VERBOSE,
+    judging: ScoreJudging,
 ) -> Answer:
     """Say where another laboratory's plug-in distance of the same model falls.
 
@@ -46,14 +45,12 @@ def reproduce(
     """
     from genbounds.cli._inputs import Models, choose_metric
     from genbounds.cli._options import renamed
-    from genbounds.decisions import reproduction
-    from genbounds.report import reproduction_page
 
-    spec = choose_metric("fd", logits=reading.logits)
-    read = Models.read(files, spec, reading, out=output.out, counts=[1])
+    spec = choose_metric(judging)
+    read = Models.read(files, spec, judging, [1])
     (model,) = read.models.values()
     with renamed({"fake": model.path, "real": files[0]}):
-        found = reproduction(
+        found = gb.decisions.reproduction(
             model.sample,
             read.real,
             n=n,
@@ -65,7 +62,7 @@ def reproduce(
     found = found.warned(*read.warnings, *read.doubts)
     return Answer(
         document=found.to_dict(),
-        show=lambda: show(found, verbose=verbose),
-        page=lambda: reproduction_page(found),
+        show=lambda: show(found, verbose=judging.verbose),
+        page=lambda: gb.report.reproduction_page(found),
         negative=found.decision in ("not", "inconclusive"),
     )

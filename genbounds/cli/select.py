@@ -9,14 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from genbounds._errors import InputError
+import genbounds as gb
 from genbounds._text import display, interval, number, shown
 from genbounds.cli._command import Answer, command
 from genbounds.cli._options import (
     SEED,
-    VERBOSE,
-    Folder,
-    ScoreReading,
+    ScoreJudging,
     argument,
     choice,
     growing_metrics,
@@ -34,10 +32,7 @@ from genbounds.cli._terminal import (
 )
 
 if TYPE_CHECKING:
-    from genbounds.report import Page
     from genbounds.report.blocks import Cell
-    from genbounds.results import Diagnostic
-    from genbounds.select import ContextSelection, MixtureSelection, Selection
 
 EXAMPLES = """
 genbounds select real.npy gan.npy vae.npy diffusion.npy
@@ -49,23 +44,20 @@ genbounds select *.npy --metric is --policy elimination --budget 20000 --json
 """
 
 
-def _advice(
-    arms: Sequence[Path], record: Path | None, reading: ScoreReading, output: Folder, **_: object
-) -> str:
+def _advice(arms: Sequence[Path], record: Path | None, judging: ScoreJudging, **_: object) -> str:
     """Say after Ctrl-C what is left and how to go on."""
     if record is not None:
         return f"the samples drawn so far are in {display(record)}: the same command goes on."
     if _live(arms):
         return "what live models drew is lost; with --record DIR the same command would go on."
-    if reading.encoder is not None and output.out is None:
+    if judging.reading.encoder is not None and judging.output.out is None:
         return "what was encoded is lost; with --out DIR it is kept for the next run."
     return "the samples lie in the files; run the same command again."
 
 
 def _live(arms: Sequence[Path]) -> list[Path]:
-    from genbounds.features import is_entry_point
 
-    return [arm for arm in arms if is_entry_point(str(arm)) and not arm.exists()]
+    return [arm for arm in arms if gb.features.is_entry_point(str(arm)) and not arm.exists()]
 
 
 @command("[REFERENCE] ARM...", EXAMPLES, advice=_advice)
@@ -136,9 +128,7 @@ def select(
         "few as the metric allows.",
     ),
     seed: int = SEED,
-    reading: ScoreReading,
-    output: Folder,
-    verbose: bool = VERBOSE,
+    judging: ScoreJudging,
 ) -> Answer:
     """Find the best model from as few samples as possible.
 
@@ -150,18 +140,17 @@ def select(
     from genbounds.cli._encoding import open_encoder
     from genbounds.cli._inputs import choose_metric
     from genbounds.cli._line_up import LineUp, costs_of, counted, policy_of
-    from genbounds.report import contexts_page, mixture_selection_page, select_page
-    from genbounds.select import POLICIES, ContextSelection, MixtureSelection, run
     from genbounds.select._run import TARGETS
     from genbounds.validation import check_choice
 
-    spec = choose_metric(metric, logits=reading.logits)
+    spec = choose_metric(replace(judging, metric=metric))
+    reading, verbose = judging.reading, judging.verbose
     spec.check_growing("selection")
-    check_choice("--policy", policy, POLICIES)
+    check_choice("--policy", policy, gb.select.POLICIES)
     check_choice("--target", target, TARGETS)
     if spec.reference == "required" and reference is None:
         if len(arms) < 2:
-            raise InputError(
+            raise gb.InputError(
                 f"--metric {metric} needs a reference: give it first, or as --reference FILE."
             )
         reference, *arms = arms  # as `score` takes it
@@ -173,10 +162,12 @@ def select(
     names = {} if real is None else {"reference": real, "real": real}
     # A run that is recorded keeps what it has drawn until it is stopped, however that is.
     stopped = tidy() if record is not None else nullcontext()
-    with open_encoder(reading, [real, *arms], out=output.out) as encoded:
+    with open_encoder(reading, [real, *arms], out=judging.output.out) as encoded:
         line_up = LineUp.read(real, arms, live, spec, replace(reading, contexts=contexts), encoded)
         with progress("samples") as advance, renamed(names), stopped:
-            result: Selection | MixtureSelection | ContextSelection = run(
+            result: (
+                gb.select.Selection | gb.select.MixtureSelection | gb.select.ContextSelection
+            ) = gb.select.run(
                 line_up.arms,
                 line_up.reference,
                 contexts=line_up.contexts,
@@ -196,16 +187,20 @@ def select(
                 progress=None if target == "mixture" else counted(advance, budget),
                 target=target,
             )
-    if isinstance(result, ContextSelection):
-        return _answer(result, contexts_page, show_contexts, line_up.warnings, verbose=verbose)
-    if isinstance(result, MixtureSelection):
-        page = mixture_selection_page
+    if isinstance(result, gb.select.ContextSelection):
+        return _answer(
+            result, gb.report.contexts_page, show_contexts, line_up.warnings, verbose=verbose
+        )
+    if isinstance(result, gb.select.MixtureSelection):
+        page = gb.report.mixture_selection_page
         return _answer(result, page, _show_mixture, line_up.warnings, verbose=verbose)
     unread = () if real is not None or reference is None else (reference,)
     notes = [f"{spec.title} uses no reference: {display(path)} not read" for path in unread]
     notes = [*result.notes, *notes]
     show = partial(_show, notes=notes)
-    return _answer(result, select_page, show, line_up.warnings, verbose=verbose, notes=notes)
+    return _answer(
+        result, gb.report.select_page, show, line_up.warnings, verbose=verbose, notes=notes
+    )
 
 
 def _check_live(
@@ -213,23 +208,23 @@ def _check_live(
 ) -> None:
     """Refuse options that live models do not take, and a run without an end."""
     if live and logits:
-        raise InputError("`--logits` is for files; let a live model return posteriors.")
+        raise gb.InputError("`--logits` is for files; let a live model return posteriors.")
     if live and contexts is not None:
-        raise InputError(
+        raise gb.InputError(
             "is for files; for live models use gb.select.run(..., contexts=) in Python.",
             argument="--contexts",
         )
     if live and budget is None:
-        raise InputError(
+        raise gb.InputError(
             f"{display(live[0])} never ends: say with --budget N how many samples to draw at most."
         )
 
 
 def _answer(
-    result: Selection | MixtureSelection | ContextSelection,
-    page: Callable[..., Page],
+    result: gb.select.Selection | gb.select.MixtureSelection | gb.select.ContextSelection,
+    page: Callable[..., gb.report.Page],
     show: Callable[..., None],
-    warnings: list[Diagnostic],
+    warnings: list[gb.Diagnostic],
     *,
     verbose: bool,
     notes: Sequence[str] = (),
@@ -243,10 +238,8 @@ def _answer(
     )
 
 
-def _row(result: Selection, name: str) -> tuple[Cell, ...]:
+def _row(result: gb.select.Selection, name: str) -> tuple[Cell, ...]:
     """Name, score, interval, samples and state of one arm; no state if all is well."""
-    from genbounds.report import Name
-
     score, arm = result.scores.get(name), result.arms[name]
     scored = ("–", "–") if score is None else (score.value, interval(score.low, score.high))
     state = display(arm.reason)
@@ -254,13 +247,16 @@ def _row(result: Selection, name: str) -> tuple[Cell, ...]:
         state = f"set aside: {state}"
     elif score is not None and not score.reliable:
         state = f"{state}; unreliable" if state else "unreliable"
-    return (Name(name), *scored, result.samples[name], state)
+    return (gb.report.Name(name), *scored, result.samples[name], state)
 
 
 def _show(
-    result: Selection, warnings: list[Diagnostic], *, notes: Sequence[str], verbose: bool
+    result: gb.select.Selection,
+    warnings: list[gb.Diagnostic],
+    *,
+    notes: Sequence[str],
+    verbose: bool,
 ) -> None:
-    from genbounds.report import Table
 
     best = ", ".join(shown(name) for name in result.top)
     several = len(result.top) > 1
@@ -277,7 +273,7 @@ def _show(
     say("")
     names = [*result.scores, *(name for name in result.samples if name not in result.scores)]
     rows = [_row(result, name) for name in names]
-    table = Table(("Arm", "Score", "Interval", "Samples", "State"), rows)
+    table = gb.report.Table(("Arm", "Score", "Interval", "Samples", "State"), rows)
     print_table(table, without=() if any(row[-1] for row in rows) else ("State",))
     priced = "" if result.cost == result.total_samples else f", cost {number(result.cost)}"
     say("", f"{number(result.total_samples)} samples in {number(result.steps)} steps{priced}.")
@@ -286,7 +282,9 @@ def _show(
     print_remarks(result.scores, warnings=warnings, verbose=verbose)
 
 
-def _show_mixture(result: MixtureSelection, warnings: list[Diagnostic], *, verbose: bool) -> None:
+def _show_mixture(
+    result: gb.select.MixtureSelection, warnings: list[gb.Diagnostic], *, verbose: bool
+) -> None:
     """Print shares and the bound of the gap."""
     from genbounds.report._selections import sampled_share_table
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from genbounds._errors import InputError
+import genbounds as gb
 from genbounds._text import display, interval, percent, short
 from genbounds.cli._command import Answer, command
-from genbounds.cli._options import Judging, argument, option
+from genbounds.cli._options import Scoring, argument, option
 from genbounds.cli._terminal import keep, print_remarks, print_table, say
-
-if TYPE_CHECKING:
-    from genbounds.decisions import Track
-    from genbounds.estimators import MetricSpec
 
 EXAMPLES = """
 genbounds track real.npy step-*.npy
@@ -47,7 +44,7 @@ def track(
     fresh: Path | None = option(
         "FILE", "Samples that the kept checkpoint generated anew: its score is taken from them."
     ),
-    judging: Judging,
+    judging: Scoring,
 ) -> Answer:
     """Say whether training still improves, and which checkpoint to keep.
 
@@ -55,12 +52,10 @@ def track(
     wrongly called improved or collapsed.
     """
     from genbounds.cli._inputs import Models, choose_metric, reference_and_models
-    from genbounds.decisions import track_estimates
-    from genbounds.report import track_page
     from genbounds.validation import check_open_unit
 
     out = judging.output.out
-    spec = choose_metric(judging.metric, logits=judging.reading.logits)
+    spec = choose_metric(judging)
     check_open_unit("--level", judging.level)
     real, checkpoints = reference_and_models(files, judging.reference, spec)
     if judging.reference is None and real is not None:
@@ -69,14 +64,8 @@ def track(
     # The shell sorts step-1000 before step-200.
     checkpoints.sort(key=lambda path: steps[path])
     keep(out, "track", {}, complete=False)
-    read = Models.read(
-        checkpoints if fresh is None else [*checkpoints, fresh],
-        spec,
-        judging.reading,
-        reference=real,
-        options=judging.options,
-        out=out,
-    )
+    models = checkpoints if fresh is None else [*checkpoints, fresh]
+    read = Models.read(models, spec, replace(judging, reference=real))
     names = list(read.models)
     by_step = {steps[path]: name for path, name in zip(checkpoints, names, strict=False)}
     with read.named():
@@ -90,14 +79,14 @@ def track(
             "patience": patience,
             "min_delta": min_delta,
         }
-        run = track_estimates(estimates, **settings)
+        run = gb.decisions.track_estimates(estimates, **settings)
         if fresh is not None:
             again = {run.best: found[names[-1]]}
-            run = track_estimates(estimates, fresh=again, **settings)
+            run = gb.decisions.track_estimates(estimates, fresh=again, **settings)
     return Answer(
         document=_document(run, by_step),
         show=lambda: _show(run, spec, verbose=judging.verbose),
-        page=lambda: track_page(run),
+        page=lambda: gb.report.track_page(run),
     )
 
 
@@ -114,20 +103,18 @@ def steps_of(paths: list[Path]) -> dict[Path, int]:
         If a name has no such number, several numbers differ, the names are built differently, or
         two files are of one step.
     """
-    from genbounds.files import shards_of
-
     after = {path: re.findall(rf"step[-_= ]?{_WHOLE}", path.stem, re.IGNORECASE) for path in paths}
     found = {path: re.findall(_WHOLE, path.stem) for path in paths}
     if all(len(numbers) == 1 for numbers in after.values()):
         found = after
     for path, numbers in found.items():
-        if not numbers and shards_of(path) is not None:  # which refuses one without files
-            raise InputError(
+        if not numbers and gb.files.shards_of(path) is not None:  # which refuses one without files
+            raise gb.InputError(
                 f"{display(path)}: a pattern in quotes is one checkpoint of several files: leave "
                 "out the quotes."
             )
         if not numbers:
-            raise InputError(
+            raise gb.InputError(
                 f"{display(path)}: its name has no whole number to take for the step: name files "
                 "as in step-1000.npy."
             )
@@ -135,7 +122,7 @@ def steps_of(paths: list[Path]) -> dict[Path, int]:
     columns = list(zip(*found.values(), strict=alike))
     varying = [k for k, column in enumerate(columns) if len(set(column)) > 1]
     if len(varying) > 1 or not alike:
-        raise InputError(
+        raise gb.InputError(
             f"{display(paths[0])}: several numbers in the names of the files differ, or one has "
             "more: which one is the step? Name files as in step-1000.npy."
         )
@@ -144,13 +131,13 @@ def steps_of(paths: list[Path]) -> dict[Path, int]:
     known: dict[int, Path] = {}
     for path, step in steps.items():
         if step in known:
-            raise InputError(
+            raise gb.InputError(
                 f"{display(known[step])} and {display(path)} are both of step {step}: give one "
                 "file per step."
             )
         known[step] = path
     if len(steps) < len(paths):
-        raise InputError("one file is given twice: give one file per step.")
+        raise gb.InputError("one file is given twice: give one file per step.")
     return steps
 
 
@@ -158,13 +145,13 @@ def _check_reference(reference: Path, checkpoints: list[Path]) -> None:
     """Refuse a first file that is named as all others are: the real data were forgotten."""
     named = [re.sub("[0-9]+", "#", str(path)) for path in (reference, *checkpoints)]
     if checkpoints and len(set(named)) == 1:
-        raise InputError(
+        raise gb.InputError(
             f"{display(reference)} is named as the checkpoints are, but the first file is the "
             "reference: put the features of the real data there, or pass them as --reference."
         )
 
 
-def _document(run: Track, names: Mapping[int, str]) -> dict[str, Any]:
+def _document(run: gb.Track, names: Mapping[int, str]) -> dict[str, Any]:
     """Return everything, as `--json` prints it."""
     document = run.to_dict()
     document["looks"] = [
@@ -173,9 +160,8 @@ def _document(run: Track, names: Mapping[int, str]) -> dict[str, Any]:
     return document
 
 
-def _show(run: Track, spec: MetricSpec, *, verbose: bool) -> None:
+def _show(run: gb.Track, spec: gb.estimators.MetricSpec, *, verbose: bool) -> None:
     """Print the table by step, then the verdict, warnings and assumptions."""
-    from genbounds.report import Table
     from genbounds.report.wording import mark
 
     better = "larger" if spec.higher_is_better else "smaller"
@@ -190,6 +176,6 @@ def _show(run: Track, spec: MetricSpec, *, verbose: bool) -> None:
     }
     if any(score.warnings for score in scores.values()):
         columns["Warnings"] = [mark(score) for score in scores.values()]
-    print_table(Table.of(columns))
+    print_table(gb.report.Table.of(columns))
     say("", *filter(None, (run.summary, run.advice)))
     print_remarks(scores, warnings=run.warnings, assumptions=run.assumptions, verbose=verbose)
