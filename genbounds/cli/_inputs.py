@@ -19,7 +19,7 @@ import genbounds as gb
 from genbounds._errors import InputError
 from genbounds._text import display, listed, quoted, said_by, shown
 from genbounds.cli._encoding import FolderEncoder, ask_for_encoder, open_encoder
-from genbounds.cli._options import Judging, KernelOptions, Reading, renamed
+from genbounds.cli._options import Judging, Reading, renamed
 from genbounds.cli._plausible import probabilities
 from genbounds.cli._terminal import complain, progress
 from genbounds.diagnostics import warn_of
@@ -92,20 +92,10 @@ def _own_metric(name: str) -> gb.estimators.MetricSpec:
     return gb.estimators.metric_spec(target)
 
 
-def metric_options(spec: gb.estimators.MetricSpec, given: KernelOptions) -> dict[str, Any]:
-    """Return the options that were `given`, refusing those that the metric would ignore."""
-    chosen = {name: value for name, value in asdict(given).items() if value is not None}
-    for name in chosen:
-        if name not in spec.options:
-            legal = [
-                other
-                for other in gb.estimators.metric_names()
-                if name in gb.estimators.metric_spec(other).options
-            ]
-            raise InputError(
-                f"is for --metric {listed(legal)}; got {spec.name}.", argument=f"--{name}"
-            )
-    return chosen
+def _option_of_others(option: str, spec: gb.estimators.MetricSpec) -> InputError:
+    specs = map(gb.estimators.metric_spec, gb.estimators.metric_names())
+    legal = listed([other.name for other in specs if option in other.options])
+    return InputError(f"is for --metric {legal}; got {spec.name}.", argument=f"--{option}")
 
 
 def reads_rows(name: str) -> gb.estimators.MetricSpec:
@@ -182,7 +172,11 @@ class Models:
         judging : Judging
         """
         reading, out = judging.reading, judging.output.out
-        options = {} if judging.options is None else metric_options(spec, judging.options)
+        given = {} if judging.options is None else asdict(judging.options)
+        options = {name: value for name, value in given.items() if value is not None}
+        for name in options:
+            if name not in spec.options:
+                raise _option_of_others(name, spec)
         reference, models = reference_and_models(
             files, judging.reference, spec, counts, least=least
         )
@@ -228,7 +222,9 @@ class Models:
 
         `done` is called with each as it comes. Each carries what is implausible about its file.
         """
-        prepared = gb.estimators.prepare_all(self.spec, self.samples, self.real, self.options)
+        samples = {name: file.sample for name, file in self.models.items()}
+        reference = None if self.spec.reference == "none" else self.real
+        prepared = self.spec.prepared(reference, self.options, list(samples.values()))
         found: dict[str, gb.estimators.Estimate] = {}
         with progress("scoring") as advance:
 
@@ -239,7 +235,7 @@ class Models:
                 advance(len(found), len(self.models), name)
 
             gb.estimators.estimate_each(
-                self.spec, prepared, self.samples, estimator=estimator, done=scored
+                self.spec, prepared, samples, estimator=estimator, done=scored
             )
         return found, prepared
 

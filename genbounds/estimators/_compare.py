@@ -12,9 +12,8 @@ import numpy as np
 
 from genbounds._text import percent
 from genbounds.core.checks import shared_rows
-from genbounds.core.difference import EstimateDifference, difference
+from genbounds.core.difference import EstimateDifference, difference, winner_interval
 from genbounds.core.estimate import Estimate
-from genbounds.core.winner import winner_interval
 from genbounds.estimators._metric_spec import MetricSpec, Prepared
 from genbounds.estimators._metrics import metric_spec
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
@@ -234,10 +233,12 @@ def rank(
     log_scale = any(estimate.log_scale for estimate in estimates.values())
     if log_scale:
         assumptions.append("differences are on the log scale")
-    needed = _reference_rows(estimates, differences)
+    unknown_reference = any(estimate.missing_rate for estimate in estimates.values())
     ids = {name: estimates[name].sample.row_ids for name in names}
     return Ranking(
-        reference_rows_needed=needed,
+        reference_rows_needed=_reference_rows(estimates, differences)
+        if unknown_reference
+        else None,
         metric=metric,
         level=level,
         scores={name: estimates[name].score(level) for name in names},
@@ -250,13 +251,11 @@ def rank(
     )
 
 
-def _reference_rows(estimates: Mapping[str, Estimate], differences: list[Difference]) -> int | None:
-    """Minimum number of reference rows, where it is unknown, at which the differences still hold.
+def _reference_rows(estimates: Mapping[str, Estimate], differences: list[Difference]) -> int:
+    """Minimum number of reference rows, which is unknown, at which the differences still hold.
 
     The bias that m rows leave in a difference is the difference of both models' rates, over m.
     """
-    if not any(estimate.missing_rate for estimate in estimates.values()):
-        return None
     needed = 2.0
     for pair in differences:
         if pair.distinguishable:
@@ -264,6 +263,40 @@ def _reference_rows(estimates: Mapping[str, Estimate], differences: list[Differe
             margin = min(abs(pair.low), abs(pair.high))
             needed = max(needed, abs(rates[0] - rates[1]) / margin)
     return math.ceil(needed)
+
+
+def check_comparable(estimates: Mapping[str, Estimate]) -> None:
+    """Refuse `estimates` of different statistics, by the name of each."""
+    (first, one), *others = estimates.items()
+    for name, other in others:
+        if other.statistic != one.statistic:
+            raise InputError(
+                f"models {first!r} and {name!r} are scored by different statistics, which do not "
+                f"compare: {one.statistic}; {other.statistic}. Score all models with equal "
+                "numbers of rows where they differ, and with equal options."
+            )
+
+
+def letter_groups(
+    names: list[str], separated: Iterable[frozenset[str]]
+) -> tuple[tuple[str, ...], ...]:
+    """Maximal sets of models with no separated pair: a compact letter display.
+
+    Insert-and-absorb (H.-P. Piepho, J. Comput. Graph. Stat. 13, 2004).
+    """
+    groups = [frozenset(names)]
+    for pair in separated:
+        split = [group - {member} for group in groups if pair <= group for member in pair]
+        whole = [group for group in groups if not pair <= group]
+        groups = whole + [new for new in split if not any(new <= old for old in whole)]
+        groups = [
+            g
+            for i, g in enumerate(groups)
+            if not any(g < other or (g == other and j < i) for j, other in enumerate(groups))
+        ]
+    position = {name: i for i, name in enumerate(names)}
+    ordered = [tuple(sorted(group, key=position.__getitem__)) for group in groups]
+    return tuple(sorted(ordered, key=lambda group: [position[name] for name in group]))
 
 
 def winner_score(
@@ -314,37 +347,3 @@ def winner_score(
         details=(*best.details, f"corrected for the choice of the best of {len(rivals) + 1} {of}"),
     )
     return moved.score(level)
-
-
-def check_comparable(estimates: Mapping[str, Estimate]) -> None:
-    """Refuse `estimates` of different statistics, by the name of each."""
-    (first, one), *others = estimates.items()
-    for name, other in others:
-        if other.statistic != one.statistic:
-            raise InputError(
-                f"models {first!r} and {name!r} are scored by different statistics, which do not "
-                f"compare: {one.statistic}; {other.statistic}. Score all models with equal "
-                "numbers of rows where they differ, and with equal options."
-            )
-
-
-def letter_groups(
-    names: list[str], separated: Iterable[frozenset[str]]
-) -> tuple[tuple[str, ...], ...]:
-    """Maximal sets of models with no separated pair: a compact letter display.
-
-    Insert-and-absorb (H.-P. Piepho, J. Comput. Graph. Stat. 13, 2004).
-    """
-    groups = [frozenset(names)]
-    for pair in separated:
-        split = [group - {member} for group in groups if pair <= group for member in pair]
-        whole = [group for group in groups if not pair <= group]
-        groups = whole + [new for new in split if not any(new <= old for old in whole)]
-        groups = [
-            g
-            for i, g in enumerate(groups)
-            if not any(g < other or (g == other and j < i) for j, other in enumerate(groups))
-        ]
-    position = {name: i for i, name in enumerate(names)}
-    ordered = [tuple(sorted(group, key=position.__getitem__)) for group in groups]
-    return tuple(sorted(ordered, key=lambda group: [position[name] for name in group]))

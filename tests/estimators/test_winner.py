@@ -8,7 +8,7 @@ from mpmath import erfc, findroot, mp, mpf, sqrt
 from scipy.stats import binom
 
 import genbounds as gb
-from genbounds.core.winner import winner_interval
+from genbounds.core.difference import winner_interval
 from genbounds.estimators import Estimate, SampleError, rank
 
 
