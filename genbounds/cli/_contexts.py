@@ -11,7 +11,7 @@ import genbounds as gb
 from genbounds._errors import InputError
 from genbounds._text import display, number, percent, shown
 from genbounds.cli._inputs import Input
-from genbounds.cli._terminal import print_remarks, print_table, say
+from genbounds.cli._terminal import print_table, say
 
 
 def common_contexts(inputs: Sequence[Input]) -> list[Any]:
@@ -54,9 +54,7 @@ def _part(sample: Any, rows: Any) -> Any:
     return gb.Sample(part.features, groups=part.groups, weights=part.weights)
 
 
-def show_contexts(
-    result: gb.select.ContextSelection, warnings: list[gb.Diagnostic], *, verbose: bool
-) -> None:
+def show_contexts(result: gb.select.ContextSelection) -> None:
     """Print which arm is best in each context."""
     from genbounds.report._selections import winner_table
     from genbounds.report.wording import stop_reason
@@ -83,4 +81,3 @@ def show_contexts(
         for arm, why in arms.items()
     ]
     say("", *lines)
-    print_remarks(result.recommended_scores, warnings=warnings, verbose=verbose)

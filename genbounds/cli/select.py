@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import genbounds as gb
 from genbounds._text import display, interval, number, shown
@@ -15,6 +14,7 @@ from genbounds.cli._command import Answer, command
 from genbounds.cli._options import (
     SEED,
     ScoreJudging,
+    ScoreReading,
     argument,
     choice,
     growing_metrics,
@@ -23,13 +23,7 @@ from genbounds.cli._options import (
     policies,
     renamed,
 )
-from genbounds.cli._terminal import (
-    print_remarks,
-    print_table,
-    progress,
-    say,
-    tidy,
-)
+from genbounds.cli._terminal import print_remarks, print_table, progress, say, tidy
 
 if TYPE_CHECKING:
     from genbounds.report.blocks import Cell
@@ -136,7 +130,6 @@ def select(
     fewer than two models are left. A model that fails, or whose samples are seen not to be
     independent of one another, is set aside and named.
     """
-    from genbounds.cli._contexts import show_contexts
     from genbounds.cli._encoding import open_encoder
     from genbounds.cli._inputs import choose_metric
     from genbounds.cli._line_up import LineUp, costs_of, counted, policy_of
@@ -144,7 +137,7 @@ def select(
     from genbounds.validation import check_choice
 
     spec = choose_metric(replace(judging, metric=metric))
-    reading, verbose = judging.reading, judging.verbose
+    reading = replace(judging.reading, contexts=contexts)
     spec.check_growing("selection")
     check_choice("--policy", policy, gb.select.POLICIES)
     check_choice("--target", target, TARGETS)
@@ -157,17 +150,16 @@ def select(
     if spec.reference == "optional" and reference is None:
         spec.prepared(None)  # says what it needs one for, before files are read
     live = _live(arms)
-    _check_live(live, logits=reading.logits, contexts=contexts, budget=budget)
+    if live:
+        _check_live(live[0], reading, budget)
     real = None if spec.reference == "none" else reference
-    names = {} if real is None else {"reference": real, "real": real}
     # A run that is recorded keeps what it has drawn until it is stopped, however that is.
     stopped = tidy() if record is not None else nullcontext()
     with open_encoder(reading, [real, *arms], out=judging.output.out) as encoded:
-        line_up = LineUp.read(real, arms, live, spec, replace(reading, contexts=contexts), encoded)
+        line_up = LineUp.read(real, arms, live, spec, reading, encoded)
+        names = {} if real is None else {"reference": real, "real": real}
         with progress("samples") as advance, renamed(names), stopped:
-            result: (
-                gb.select.Selection | gb.select.MixtureSelection | gb.select.ContextSelection
-            ) = gb.select.run(
+            result = gb.select.run(
                 line_up.arms,
                 line_up.reference,
                 contexts=line_up.contexts,
@@ -187,55 +179,56 @@ def select(
                 progress=None if target == "mixture" else counted(advance, budget),
                 target=target,
             )
-    if isinstance(result, gb.select.ContextSelection):
-        return _answer(
-            result, gb.report.contexts_page, show_contexts, line_up.warnings, verbose=verbose
-        )
-    if isinstance(result, gb.select.MixtureSelection):
-        page = gb.report.mixture_selection_page
-        return _answer(result, page, _show_mixture, line_up.warnings, verbose=verbose)
-    unread = () if real is not None or reference is None else (reference,)
+    unread = () if reference is None or real is not None else (reference,)
     notes = [f"{spec.title} uses no reference: {display(path)} not read" for path in unread]
-    notes = [*result.notes, *notes]
-    show = partial(_show, notes=notes)
-    return _answer(
-        result, gb.report.select_page, show, line_up.warnings, verbose=verbose, notes=notes
+    return _answer(result, notes, line_up.warnings, verbose=judging.verbose)
+
+
+def _answer(
+    result: Any, notes: Sequence[str], warnings: Sequence[gb.Diagnostic], *, verbose: bool
+) -> Answer:
+    """Answer with the page and the table of one target."""
+    from genbounds.cli._contexts import show_contexts
+
+    page: Callable[..., gb.report.Page]
+    show: Callable[[Any], None]
+    if isinstance(result, gb.select.ContextSelection):
+        page, show, notes = gb.report.contexts_page, show_contexts, []
+        scores = result.recommended_scores
+    elif isinstance(result, gb.select.MixtureSelection):
+        page, show, notes = gb.report.mixture_selection_page, _show_mixture, []
+        scores = {"mixture": result.score}
+    else:
+        page, show, notes = gb.report.select_page, _show, [*result.notes, *notes]
+        scores = result.scores
+
+    def show_all() -> None:
+        show(result)
+        if notes:
+            say("", *(f"* {note}" for note in notes))
+        print_remarks(scores, warnings=warnings, verbose=verbose)
+
+    return Answer(
+        document=result.to_dict() | {"notes": [*notes, *(w.message for w in warnings)]},
+        show=show_all,
+        page=lambda: page(result, warnings=warnings),
+        negative=not result.certified,
     )
 
 
-def _check_live(
-    live: Sequence[Path], *, logits: bool, contexts: str | None, budget: int | None
-) -> None:
+def _check_live(arm: Path, reading: ScoreReading, budget: int | None) -> None:
     """Refuse options that live models do not take, and a run without an end."""
-    if live and logits:
+    if reading.logits:
         raise gb.InputError("`--logits` is for files; let a live model return posteriors.")
-    if live and contexts is not None:
+    if reading.contexts is not None:
         raise gb.InputError(
             "is for files; for live models use gb.select.run(..., contexts=) in Python.",
             argument="--contexts",
         )
-    if live and budget is None:
+    if budget is None:
         raise gb.InputError(
-            f"{display(live[0])} never ends: say with --budget N how many samples to draw at most."
+            f"{display(arm)} never ends: say with --budget N how many samples to draw at most."
         )
-
-
-def _answer(
-    result: gb.select.Selection | gb.select.MixtureSelection | gb.select.ContextSelection,
-    page: Callable[..., gb.report.Page],
-    show: Callable[..., None],
-    warnings: list[gb.Diagnostic],
-    *,
-    verbose: bool,
-    notes: Sequence[str] = (),
-) -> Answer:
-    """Answer with the page and the table of one target."""
-    return Answer(
-        document=result.to_dict() | {"notes": [*notes, *(w.message for w in warnings)]},
-        show=lambda: show(result, warnings=warnings, verbose=verbose),
-        page=lambda: page(result, warnings=warnings),
-        negative=not result.certified,
-    )
 
 
 def _row(result: gb.select.Selection, name: str) -> tuple[Cell, ...]:
@@ -250,14 +243,7 @@ def _row(result: gb.select.Selection, name: str) -> tuple[Cell, ...]:
     return (gb.report.Name(name), *scored, result.samples[name], state)
 
 
-def _show(
-    result: gb.select.Selection,
-    warnings: list[gb.Diagnostic],
-    *,
-    notes: Sequence[str],
-    verbose: bool,
-) -> None:
-
+def _show(result: gb.select.Selection) -> None:
     best = ", ".join(shown(name) for name in result.top)
     several = len(result.top) > 1
     left = len(result.arms) - len(result.set_aside)
@@ -277,14 +263,9 @@ def _show(
     print_table(table, without=() if any(row[-1] for row in rows) else ("State",))
     priced = "" if result.cost == result.total_samples else f", cost {number(result.cost)}"
     say("", f"{number(result.total_samples)} samples in {number(result.steps)} steps{priced}.")
-    if notes:
-        say("", *(f"* {note}" for note in notes))
-    print_remarks(result.scores, warnings=warnings, verbose=verbose)
 
 
-def _show_mixture(
-    result: gb.select.MixtureSelection, warnings: list[gb.Diagnostic], *, verbose: bool
-) -> None:
+def _show_mixture(result: gb.select.MixtureSelection) -> None:
     """Print shares and the bound of the gap."""
     from genbounds.report._selections import sampled_share_table
 
@@ -293,4 +274,3 @@ def _show_mixture(
     aside = [f"* {shown(name)} set aside: {display(why)}" for name, why in result.set_aside.items()]
     if aside:
         say("", *aside)
-    print_remarks({"mixture": result.score}, warnings=warnings, verbose=verbose)
