@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import genbounds as gb
 from genbounds._errors import InputError
 from genbounds._text import display
 
@@ -73,31 +74,25 @@ def choice(values: str, help: str, **more: Any) -> Any:
 
 def statements() -> Iterable[str]:
     """List the ids of the catalogue, which is loaded only when somebody asks."""
-    from genbounds.bounds import catalog
-
-    return catalog()
+    return gb.bounds.catalog()
 
 
 def policies() -> Iterable[str]:
     """List the policies of a selection."""
-    from genbounds.select import POLICIES
-
-    return POLICIES
+    return gb.select.POLICIES
 
 
 def every_metric() -> dict[str, str]:
     """Name all metrics, and say what each is."""
-    from genbounds.estimators import metric_names, metric_spec
-
     own = {"module:name": "a score of your own (a SmoothScore)"}
-    return {name: metric_spec(name).summary for name in metric_names()} | own
+    specs = map(gb.estimators.metric_spec, gb.estimators.metric_names())
+    return {spec.name: spec.summary for spec in specs} | own
 
 
 def growing_metrics() -> dict[str, str]:
     """Name the metrics that selection and planning take."""
-    from genbounds.estimators import metric_names, metric_spec
-
-    fixed = {name for name in metric_names() if metric_spec(name).fixed_size}
+    specs = map(gb.estimators.metric_spec, gb.estimators.metric_names())
+    fixed = {spec.name for spec in specs if spec.fixed_size}
     return {name: summary for name, summary in every_metric().items() if name not in fixed}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import genbounds as gb
-from genbounds._text import display, interval, percent, shown, shown_pvalue
+from genbounds._text import display, percent, shown, shown_pvalue
 from genbounds.cli._command import Answer, command
 from genbounds.cli._options import Scoring, argument, choice, flag, option, renamed
 from genbounds.cli._terminal import keep, print_remarks, print_table, progress, say
@@ -197,7 +197,7 @@ def _page(found: Scores, prepared: gb.estimators.Prepared, estimator: str) -> gb
 
 def _show(found: Scores, *, verbose: bool) -> None:
     """Print the table, best model first, reference last; then verdict, warnings, assumptions."""
-    from genbounds.report.wording import letters_of, mark, together_table, verdict_line, winner_line
+    from genbounds.report import wording
 
     ranking, spec = found.ranking, found.read.spec
     better = "larger" if spec.higher_is_better else "smaller"
@@ -205,13 +205,8 @@ def _show(found: Scores, *, verbose: bool) -> None:
     scores = dict(found.scores if ranking is None else ranking.scores)
     if found.reference is not None and found.read.reference is not None:
         scores[f"{found.read.reference.name} (reference)"] = found.reference
-    columns: dict[str, list[Any]] = {
-        "Model": [gb.report.Name(name) for name in scores],
-        "Score": [score.value for score in scores.values()],
-        "Interval": [interval(score.low, score.high) for score in scores.values()],
-        "n": [score.n for score in scores.values()],
-    }
-    letters = {} if ranking is None else letters_of(ranking)
+    columns: dict[str, list[Any]] = {"n": [score.n for score in scores.values()]}
+    letters = {} if ranking is None else wording.letters_of(ranking)
     if letters:
         columns["Group"] = [letters.get(name, "") for name in scores]
     if ranking is not None and ranking.best in letters:
@@ -225,14 +220,14 @@ def _show(found: Scores, *, verbose: bool) -> None:
             for name in scores
         ]
     if any(score.warnings for score in scores.values()):
-        columns["Warnings"] = [mark(score) for score in scores.values()]
-    print_table(gb.report.Table.of(columns))
+        columns["Warnings"] = [wording.mark(score) for score in scores.values()]
+    print_table(wording.score_table(scores, columns, value="Score"))
     if found.together:
-        table = together_table(found.together, scores)
+        table = wording.together_table(found.together, scores)
         say("", table.caption)
         print_table(table)
     if ranking is not None:
-        say("", *filter(None, (verdict_line(ranking), winner_line(ranking))))
+        say("", *filter(None, (wording.verdict_line(ranking), wording.winner_line(ranking))))
         if letters and len(ranking.contenders) > 1:
             say("Models that share a group letter do not differ significantly.")
         pairs = len(ranking.differences)
