@@ -21,10 +21,7 @@ def display(path: object, *, limit: int | None = 200) -> str:
 
     Control characters, unpaired surrogates and marks that reorder text are shown as escapes.
     """
-    if isinstance(path, str):
-        text = path
-    else:
-        text = os.fsdecode(path) if isinstance(path, (os.PathLike, bytes)) else _text_of(path)
+    text = os.fsdecode(path) if isinstance(path, (os.PathLike, bytes, str)) else _text_of(path)
     if limit is not None and len(text) > limit:
         text = f"{text[: limit // 2]}…{text[-limit // 2 :]}"
     return "".join(

@@ -112,7 +112,6 @@ def _page(
     pictures: Sequence[Pictures],
     warnings: Sequence[gb.Diagnostic],
 ) -> gb.report.Page:
-
     real, *fake = zip(pictures, (file.classes for file in read.inputs), strict=True)
     return gb.report.by_class_page(
         found, fake=dict(zip(found, fake, strict=True)), real=real, warnings=warnings

@@ -53,7 +53,6 @@ def mixture(
     """
     from genbounds.cli._inputs import Models, choose_metric
     from genbounds.mixtures import check_mixture
-    from genbounds.mixtures import mixture as find_mixture
 
     options = KernelOptions(bandwidth=bandwidth)
     judging = replace(judging, reference=reference, metric=metric, options=options, level=level)
@@ -61,7 +60,7 @@ def mixture(
     check_mixture(spec, level=level, folds=folds, seed=seed)
     read = Models.read(files, spec, judging, least=2)
     with read.named():
-        found = find_mixture(
+        found = gb.mixture(
             read.samples,
             read.real,
             metric=spec.name,

@@ -89,7 +89,6 @@ def _document(found: dict[str, gb.Modes], *, level: float, seed: int) -> dict[st
 
 
 def _show(found: dict[str, gb.Modes]) -> None:
-
     for number_of, (name, result) in enumerate(found.items()):
         say(*[""] * (number_of > 0), f"{shown(name)}: {result}")
         rows = [

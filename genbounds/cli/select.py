@@ -50,7 +50,6 @@ def _advice(arms: Sequence[Path], record: Path | None, judging: ScoreJudging, **
 
 
 def _live(arms: Sequence[Path]) -> list[Path]:
-
     return [arm for arm in arms if gb.features.is_entry_point(str(arm)) and not arm.exists()]
 
 
