@@ -211,17 +211,6 @@ def plan(
     """
     spec = metric_spec(metric)
     spec.check_growing("planning")
-    check_line_up(pilots, top)
-    check_power(power)
-    with calling("real", "reference"):
-        prepared = prepare_all(spec, pilots, reference, options)
-    estimates = estimate_each(spec, prepared, pilots)
-    asked = {"confidence": confidence, "power": power, "tolerance": tolerance}
-    return plan_selection(estimates, pilots, prepared, **asked, top=top, limit=limit, seed=seed)
-
-
-def check_line_up(pilots: Mapping[str, Any], top: int) -> None:
-    """Check that there are models to choose between."""
     given: object = pilots  # callers are not type-checked
     if not isinstance(given, Mapping) or len(given) <= check_count("top", top):
         given = len(given) if isinstance(given, Mapping) else type(given).__name__
@@ -229,6 +218,12 @@ def check_line_up(pilots: Mapping[str, Any], top: int) -> None:
             f"must map the names of more than {top} models to samples; got {given}.",
             argument="pilots",
         )
+    check_power(power)
+    with calling("real", "reference"):
+        prepared = prepare_all(spec, pilots, reference, options)
+    estimates = estimate_each(spec, prepared, pilots)
+    asked = {"confidence": confidence, "power": power, "tolerance": tolerance}
+    return plan_selection(estimates, pilots, prepared, **asked, top=top, limit=limit, seed=seed)
 
 
 def plan_selection(
@@ -295,13 +290,10 @@ def plan_selection(
 
 def _check_sampled(estimates: Mapping[str, Estimate]) -> None:
     """Refuse pilots of which only exact moments are known."""
-    for name, estimate in estimates.items():
-        if estimate.n is None:
-            raise InputError(
-                f"{shown(name)} is given by exact moments, which have no sampling error: pass "
-                "samples.",
-                argument="pilots",
-            )
+    exact = [shown(name) for name, estimate in estimates.items() if estimate.n is None]
+    if exact:
+        whose = f"{exact[0]} is given by exact moments, which have no sampling error"
+        raise InputError(f"{whose}: pass samples.", argument="pilots")
 
 
 def _warnings(estimates: Mapping[str, Estimate], best: str, rival: str) -> tuple[Diagnostic, ...]:
