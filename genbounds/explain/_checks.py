@@ -15,11 +15,7 @@ from numpy.typing import NDArray
 from genbounds._text import count, percent
 from genbounds.core.checks import COARSE, rounding_step
 from genbounds.core.close_rows import group_mates, log_distances
-from genbounds.core.coincidences import (
-    common_once,
-    has_new_entries,
-    judge_common_rows,
-)
+from genbounds.core.coincidences import common_once, has_new_entries, judge_common_rows
 from genbounds.diagnostics import warn_of
 from genbounds.estimators import row_ids
 from genbounds.explain._nearest import Neighbours, Pool, neighbours
@@ -61,7 +57,7 @@ def check_files(fake: NDArray[Any], pool: Pool) -> list[Diagnostic]:
     train, heldout = pool.ids
     ids = row_ids(fake.astype(pool.rows.dtype, copy=False))
     doubts = []
-    same = ids.size == train.size and (np.sort(ids) == np.sort(train)).all()
+    same = np.array_equal(np.sort(ids), np.sort(train))
     if same and judge_common_rows(ids, train)[1] == "unreliable":
         doubts.append(warn_of("training-rows-generated"))
     leaked, severity = _heldout_rows(fake, ids, pool)
@@ -114,12 +110,9 @@ def check_strata(train: Any, heldout: Any) -> list[Diagnostic]:
         return [warn_of("strata-of-one", told=told, other=other)]
     classes, code = np.unique(np.concatenate([one, two]), return_inverse=True)
     sizes, drawn = np.bincount(code), np.bincount(code[: one.size], minlength=classes.size)
-    given = (code.size, one.size, sizes)
-    tails = [
-        scipy.stats.hypergeom.cdf(drawn, *given),
-        scipy.stats.hypergeom.sf(drawn - 1, *given),
-    ]
-    if 2.0 * classes.size * float(np.min(tails)) > FALSE_ALARM:
+    chance = scipy.stats.hypergeom(code.size, one.size, sizes)
+    tails = np.minimum(chance.cdf(drawn), chance.sf(drawn - 1))
+    if 2.0 * classes.size * float(tails.min()) > FALSE_ALARM:
         return []
     return [warn_of("shares-differ")]
 
@@ -191,18 +184,15 @@ def _split(own: NDArray[np.intp], found: Neighbours, pool: Pool) -> list[Diagnos
     few = 1.0 - (tails[count_trained + 1] if count_trained < hit.size else 0.0)
     if 2.0 * min(few, many) > FALSE_ALARM:
         return []
-    what = "groups" if pool.grouped else "rows"
-    others = "one another" if few < many else "training rows"
-    return [
-        warn_of(
-            "no-random-split",
-            what=what,
-            others=others,
-            nearest=count(hit.size, "nearest row"),
-            trained=count_trained,
-            expected=hit.size * trained / total,
-        )
-    ]
+    doubt = warn_of(
+        "no-random-split",
+        what=f"{pool.unit_name}s",
+        others="one another" if few < many else "training rows",
+        nearest=count(hit.size, "nearest row"),
+        trained=count_trained,
+        expected=hit.size * trained / total,
+    )
+    return [doubt]
 
 
 def check_swapped(near: Excess, every: Excess, pool: Pool) -> list[Diagnostic]:
@@ -223,12 +213,6 @@ def check_size(pool: Pool, alpha: float) -> list[Diagnostic]:
     needed = least_visible(total, trained, alpha)
     if needed <= FEW * trained:
         return []
-    what = "group" if pool.grouped else "row"
-    return [
-        warn_of(
-            "few-held-out",
-            heldout=count(total - trained, f"held-out {what}"),
-            trained=trained,
-            needed=count(needed, f"copied {what}"),
-        )
-    ]
+    heldout = count(total - trained, f"held-out {pool.unit_name}")
+    needs = count(needed, f"copied {pool.unit_name}")
+    return [warn_of("few-held-out", heldout=heldout, trained=trained, needed=needs)]

@@ -221,24 +221,25 @@ def modes(fake: Any, real: Any, *, level: float = 0.95, seed: int = 0) -> Modes:
     """
     level = check_open_unit("level", level)
     seed = check_count("seed", seed, minimum=0)
-    sides = {"fake": _side("fake", fake), "real": _side("real", real)}
+    sides = {name: _side(name, x) for name, x in (("fake", fake), ("real", real))}
     origins = {f"`{name}`": origin_of(x) for name, x in (("fake", fake), ("real", real))}
     check_same_encoder(origins)
-    check_same_dimension("fake", sides["fake"].rows.shape[1], "real", sides["real"].rows.shape[1])
-    rng = seeded(seed, "halves")
-    discovery, counted = _divided(sides, rng)
-    with threads_for(float(len(sides["fake"].rows)) * sides["real"].rows.size):
-        cells = find_cells(sides["fake"].rows, sides["real"].rows, discovery, seed)
-    regions = _tested(cells, counted, 1.0 - level)
+    x, y = (side.rows for side in sides.values())
+    check_same_dimension("fake", x.shape[1], "real", y.shape[1])
+    discovery, counted = _divided(sides, seeded(seed, "halves"))
+    with threads_for(float(len(x)) * y.size):
+        cells = find_cells(x, y, discovery, seed)
+    ours, theirs = (side.seen for side in sides.values())
+    warnings = (*ours.warnings, *theirs.warnings, *leaked(ours, theirs), *origin_warnings(origins))
     return Modes(
-        regions=tuple(regions),
+        regions=tuple(_tested(cells, counted, 1.0 - level)),
         level=level,
-        n_fake=len(sides["fake"].rows),
-        n_real=len(sides["real"].rows),
+        n_fake=len(x),
+        n_real=len(y),
         counted_fake=counted[0].size,
         counted_real=counted[1].size,
-        warnings=_warnings(sides, origins),
-        assumptions=_assumptions(sides),
+        warnings=tuple(dict.fromkeys(warnings)),
+        assumptions=_assumptions([side.design for side in sides.values()]),
         seed=seed,
     )
 
@@ -282,32 +283,34 @@ def _divided(
     """
     fake, real = (side.design for side in sides.values())
     shared = _shared(fake.labels, real.labels)
-    of_real = real.halves(rng)
-    named = None
-    if of_real is not None and shared is not None and real.labels is not None:
-        named = real.labels, of_real
-    of_fake = fake.halves(rng, named)
-    for name, half in (("fake", of_fake), ("real", of_real)):
-        if half is None:
-            raise InputError(
-                "has a stratum with too few rows or groups to be halved: merge strata, or draw "
-                "at least four of each.",
-                argument=name,
-            )
-    assert of_fake is not None
-    assert of_real is not None
+    of_real = _halves("real", real, rng)
+    named = None if shared is None or real.labels is None else (real.labels, of_real)
+    of_fake = _halves("fake", fake, rng, named)
     fake_rows, real_rows = fake.rows_of_halves(of_fake), real.rows_of_halves(of_real)
-    counted = [
-        _one_of_each(design.unit, rows[1], rng)
-        for design, rows in ((fake, fake_rows), (real, real_rows))
-    ]
+    counted_fake = _one_of_each(fake.unit, fake_rows[1], rng)
+    counted_real = _one_of_each(real.unit, real_rows[1], rng)
     if shared is not None:  # what both samples share counts in one of them: counts are independent
         in_fake = rng.random(shared.size) < 0.5
-        for k, (design, drop) in enumerate(((fake, ~in_fake), (real, in_fake))):
-            assert design.labels is not None
-            gone = np.isin(design.labels[design.unit[counted[k]]], shared[drop])
-            counted[k] = counted[k][~gone]
-    return (fake_rows[0], real_rows[0]), (counted[0], counted[1])
+        counted_fake = _without(fake, counted_fake, shared[~in_fake])
+        counted_real = _without(real, counted_real, shared[in_fake])
+    return (fake_rows[0], real_rows[0]), (counted_fake, counted_real)
+
+
+def _halves(name: str, design: Design, rng: np.random.Generator, named: Any = None) -> Index:
+    half = design.halves(rng, named)
+    if half is None:
+        raise InputError(
+            "has a stratum with too few rows or groups to be halved: merge strata, or draw "
+            "at least four of each.",
+            argument=name,
+        )
+    return half
+
+
+def _without(design: Design, rows: Index, names: NDArray[Any]) -> Index:
+    """Return the rows whose groups do not have these names."""
+    assert design.labels is not None
+    return rows[~np.isin(design.labels[design.unit[rows]], names)]
 
 
 def _shared(one: NDArray[Any] | None, two: NDArray[Any] | None) -> NDArray[Any] | None:
@@ -333,7 +336,7 @@ def _tested(cells: list[Cell], counted: tuple[Index, Index], error: float) -> li
         fisher(k, n, k0, n0) if cell.more else fisher(k0, n0, k, n)
         for cell, (k, k0) in zip(cells, counts, strict=True)
     ]
-    areas = []
+    regions = []
     for cell, (k, k0), p, adjusted in zip(cells, counts, pvalues, holm(pvalues), strict=True):
         if cell.more:
             low, high = ratio_interval(k, n, k0, n0, error / len(cells))
@@ -341,27 +344,23 @@ def _tested(cells: list[Cell], counted: tuple[Index, Index], error: float) -> li
             inverse = ratio_interval(k0, n0, k, n, error / len(cells))
             low, high = (math.inf if end == 0.0 else 1.0 / end for end in reversed(inverse))
         sure = adjusted <= error and (low > 1.0 if cell.more else high < 1.0)
-        areas.append(
-            Region(
-                kind=_kind(k / n, k0 / n0, low, high) if sure else "even",
-                share_real=k0 / n0,
-                share_fake=k / n,
-                low=low,
-                high=high,
-                pvalue=p,
-                pvalue_adjusted=adjusted,
-                rows={
-                    side: tuple(int(row) for row in cell.nearest[side][:EXAMPLES])
-                    for side in ("real", "fake")
-                },
-            )
+        region = Region(
+            kind=_kind(k / n, k0 / n0, low, high) if sure else "even",
+            share_real=k0 / n0,
+            share_fake=k / n,
+            low=low,
+            high=high,
+            pvalue=p,
+            pvalue_adjusted=adjusted,
+            rows={s: tuple(cell.nearest[s][:EXAMPLES].tolist()) for s in ("real", "fake")},
         )
-    order = sorted(range(len(cells)), key=lambda k: (areas[k].kind == "even", areas[k].pvalue, k))
-    shown: list[int] = []
-    for k in order:  # to leave out what repeats another one makes no claim
-        if not any(cells[k].repeats(cells[other]) for other in shown):
-            shown.append(k)
-    return [areas[k] for k in shown]
+        regions.append((region, cell))
+    regions.sort(key=lambda pair: (pair[0].kind == "even", pair[0].pvalue))
+    shown: list[tuple[Region, Cell]] = []
+    for region, cell in regions:  # to leave out what repeats another one makes no claim
+        if not any(cell.repeats(other) for _, other in shown):
+            shown.append((region, cell))
+    return [region for region, _ in shown]
 
 
 def _kind(fake: float, real: float, low: float, high: float) -> Kind:
@@ -371,18 +370,11 @@ def _kind(fake: float, real: float, low: float, high: float) -> Kind:
     return "missing" if fake <= NEARLY_NONE * real and high <= 1.0 / AT_LEAST else "rare"
 
 
-def _warnings(sides: dict[str, _Side], origins: dict[str, Any]) -> tuple[Diagnostic, ...]:
-    fake, real = sides["fake"].seen, sides["real"].seen
-    warnings = [*fake.warnings, *real.warnings, *leaked(fake, real), *origin_warnings(origins)]
-    return tuple(dict.fromkeys(warnings))
-
-
-def _assumptions(sides: dict[str, _Side]) -> tuple[str, ...]:
+def _assumptions(designs: list[Design]) -> tuple[str, ...]:
     assumptions = [
-        f"in the {what} sample {drawn(sides[name].design)}"
-        for name, what in (("fake", "generated"), ("real", "real"))
+        f"in the {what} sample {drawn(design)}"
+        for what, design in zip(("generated", "real"), designs, strict=True)
     ]
-    designs = [side.design for side in sides.values()]
     if any(design.units < design.n for design in designs):
         assumptions.append("every group counts the same, by one row of it drawn at random")
     if any(design.stratified for design in designs):

@@ -70,6 +70,11 @@ class Pool:
     grouped: bool
 
     @property
+    def unit_name(self) -> str:
+        """What a unit is: "group" or "row"."""
+        return "group" if self.grouped else "row"
+
+    @property
     def sizes(self) -> tuple[int, int]:
         """Usable units, and how many of them were trained on."""
         return int(self.usable.sum()), int((self.usable & self.trained).sum())

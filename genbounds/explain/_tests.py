@@ -7,7 +7,6 @@ training rows among any so many is hypergeometric.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -147,7 +146,10 @@ def excess(order: Mask, total: int, trained: int, alpha: float, odds: float = 1.
     attainable = [tail[tail <= least * TIES][:1].sum() for tail in tails]
     pvalue = min(1.0, float(sum(attainable)))
     smallest = [float(tail[-1]) for tail in tails]
-    sharing = next(k for k in range(1, len(sizes) + 1) if _able(smallest, alpha / k) <= k)
+    # How many prefixes can reject at all, at the level that each of so many has.
+    sharing = next(
+        k for k in range(1, len(sizes) + 1) if sum(p <= alpha / k for p in smallest) <= k
+    )
     least_low = max(
         _least_copies(total, trained, size, count, alpha / sharing, odds)
         for size, count in zip(sizes, counts, strict=True)
@@ -174,10 +176,6 @@ def careful_excess(order: Mask, total: int, trained: int, alpha: float, odds: fl
     plain = excess(order, total, trained, alpha)
     under = excess(order, total, trained, alpha, odds)
     return replace(under, pvalue=max(under.pvalue, plain.pvalue), low=min(under.low, plain.low))
-
-
-def _able(smallest: Sequence[float], alpha: float) -> int:
-    return sum(value <= alpha for value in smallest)
 
 
 def _least_copies(
