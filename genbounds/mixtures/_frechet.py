@@ -150,61 +150,35 @@ class _Half:
     """One half of the rows of all samples, the reference last."""
 
     def __init__(self, samples: Sequence[FoldedSample], half: int) -> None:
-        rows = [np.flatnonzero(sample.fold == half) for sample in samples]
-        self.parts = [_Part.of(*pair) for pair in zip(samples, rows, strict=True)]
-        self._named = samples[-1].design.labels is not None
+        self.parts = []
+        for sample in samples:
+            rows = np.flatnonzero(sample.fold == half)
+            unit, weights = sample.design.unit[rows], sample.weights[rows]
+            strata = sample.design.stratum[unit]
+            self.parts.append(Part(sample.rows[rows], sample.names[unit], strata, weights))
         found = (row_moments(part.rows, weights=part.weights) for part in self.parts)
         *models, real = (Moments(one.mean, one.cov, one.n) for one in found)
         self.distance = MixtureDistance(models, real)
-
-    @property
-    def reference(self) -> Sample:
-        """The half of the reference; its rows need no names unless the user gave them some."""
-        return self.parts[-1].sample(named=self._named)
-
-    @property
-    def models(self) -> list[Sample]:
-        """The half of every model."""
-        return [part.sample(named=True) for part in self.parts[:-1]]
+        # The rows of the reference need no names unless the user gave them some.
+        named = samples[-1].design.labels is not None
+        self.reference = self.parts[-1].sample(named=named)
+        self.models = [part.sample() for part in self.parts[:-1]]
 
     def mixture(self, shares: Float) -> Sample:
-        """Rows of all models, weighted by their shares; each model's number of rows is fixed."""
-        kept = [(part, share) for part, share in zip(self.parts, shares, strict=False) if share > 0]
-        units = np.concatenate([part.units for part, _ in kept])
-        model = np.repeat(np.arange(len(kept)), [len(part.units) for part, _ in kept])
-        strata = np.concatenate([part.strata for part, _ in kept])
-        both = np.unique(np.stack([model, strata]), axis=1, return_inverse=True)[1].ravel()
-        # A unit that several models share lies in no stratum of one of them: none is told then,
-        # which counts what differs between models as noise, and errs on the wide side.
-        shared = sum(np.unique(part.units).size for part, _ in kept) > np.unique(units).size
-        return Sample(
-            np.concatenate([part.rows for part, _ in kept]),
-            groups=units,
-            strata=None if shared or (len(kept) == 1 and not strata.any()) else both,
-            weights=np.concatenate([share * part.weights for part, share in kept]),
-        )
+        """Rows of all models, weighted by their shares."""
+        return mixed_sample(self.parts[:-1], shares)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Part:
-    """The rows of one sample in one half, with what their units and strata are called."""
+class Part:
+    """Rows of one sample, with what their units and strata are called."""
 
     rows: NDArray[Any]
     units: NDArray[np.intp]
     strata: NDArray[np.intp]
     weights: Float
 
-    @classmethod
-    def of(cls, sample: FoldedSample, rows: NDArray[np.intp]) -> _Part:
-        unit = sample.design.unit[rows]
-        return cls(
-            sample.rows[rows],
-            sample.names[unit],
-            sample.design.stratum[unit],
-            sample.weights[rows],
-        )
-
-    def sample(self, *, named: bool) -> Sample:
+    def sample(self, *, named: bool = True) -> Sample:
         """Return the same as a `Sample`, without weights that are all alike."""
         even = np.allclose(self.weights, self.weights[0], rtol=1e-12)
         return Sample(
@@ -213,6 +187,26 @@ class _Part:
             strata=self.strata if self.strata.any() else None,
             weights=None if even else self.weights,
         )
+
+
+def mixed_sample(parts: Sequence[Part], shares: Float) -> Sample:
+    """Rows of all models, weighted by their shares; each model's number of rows is fixed."""
+    kept = [(part, share) for part, share in zip(parts, shares, strict=True) if share > 0]
+    if len(kept) == 1:
+        return kept[0][0].sample()
+    units = np.concatenate([part.units for part, _ in kept])
+    model = np.repeat(np.arange(len(kept)), [len(part.units) for part, _ in kept])
+    strata = np.concatenate([part.strata for part, _ in kept])
+    both = np.unique(np.stack([model, strata]), axis=1, return_inverse=True)[1].ravel()
+    # A unit that several models share lies in no stratum of one of them: none is told then,
+    # which counts what differs between models as noise, and errs on the wide side.
+    shared = sum(np.unique(part.units).size for part, _ in kept) > np.unique(units).size
+    return Sample(
+        np.concatenate([part.rows for part, _ in kept]),
+        groups=units,
+        strata=None if shared else both,
+        weights=np.concatenate([share * part.weights for part, share in kept]),
+    )
 
 
 def least_distance(distance: MixtureDistance) -> Float:
@@ -300,30 +294,20 @@ class MixtureDistance:
             ]
         )
 
-    def _root_of(self, shares: Float) -> tuple[Float, Float]:
-        """Return L'ΣL of the mixture, and L'μ."""
-        mean = shares @ self._turned
-        return np.tensordot(shares, self._seconds, axes=1) - np.outer(mean, mean), mean
-
-    def _value(self, shares: Float, roots: NDArray[np.floating[Any]]) -> float:
-        return float(shares @ self._traces) + self._trace - 2.0 * float(roots.sum())
-
-    def value(self, shares: Float) -> float:
-        """Return the distance at `shares`, of shape (K,)."""
-        squares = np.linalg.eigvalsh(self._root_of(shares)[0])
-        return self._value(shares, np.sqrt(squares[_positive(squares)]))
-
     def __call__(self, shares: Float) -> tuple[float, Float]:
         """Return the distance at `shares`, of shape (K,), and its gradient in them."""
-        square, mean = self._root_of(shares)
+        mean = shares @ self._turned
+        square = np.tensordot(shares, self._seconds, axes=1) - np.outer(mean, mean)  # L'ΣL
         squares, vectors = np.linalg.eigh(square)
-        kept = _positive(squares)
+        # Those that are not 0 but for rounding: the slope of the root is infinite there.
+        kept = squares > squares.size * EPS * squares.max(initial=0.0)
         roots = np.sqrt(squares[kept])
         turned = vectors[:, kept] / np.sqrt(roots)
         inverse = turned @ turned.T
         inner = np.tensordot(self._seconds, inverse, axes=2)
         gradient: Float = self._traces - inner + 2.0 * self._turned @ (inverse @ mean)
-        return self._value(shares, roots), gradient
+        value = float(shares @ self._traces) + self._trace - 2.0 * float(roots.sum())
+        return value, gradient
 
     def mixed(self, shares: Float) -> Moments:
         """Return mean and covariance of the mixture with these `shares`, of shape (K,)."""
@@ -335,18 +319,12 @@ class MixtureDistance:
         return Moments(self._origin + gap, cov)
 
 
-def _positive(squares: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
-    """Eigenvalues that are not 0 but for rounding: the slope of the root is infinite there."""
-    positive: NDArray[np.bool_] = squares > squares.size * EPS * squares.max(initial=0.0)
-    return positive
-
-
 def _at_mean_shares(estimate: Estimate, halves: Sequence[_Half], weights: Float) -> Estimate:
     """Take off what mean shares gain on the mean of both distances; the upper end keeps it."""
     gap = 0.0
     for half in halves:
-        each = [half.distance.value(shares) for shares in weights]
-        at_mean = half.distance.value(weights.mean(axis=0))
+        each = [half.distance(shares)[0] for shares in weights]
+        at_mean = half.distance(weights.mean(axis=0))[0]
         gap += max(math.fsum(each) / HALVES - at_mean, 0.0) / HALVES
 
     def ends(level: float) -> tuple[float, float]:

@@ -26,10 +26,15 @@ from genbounds.estimators import (
     SampleError,
     difference,
 )
-from genbounds.mixtures._frechet import MixtureDistance, assuming, least_distance
+from genbounds.mixtures._frechet import (
+    MixtureDistance,
+    Part,
+    assuming,
+    least_distance,
+    mixed_sample,
+)
 from genbounds.mixtures._kernel_gap import FEWER, PILOT, Gaps, Weighed, parts
 from genbounds.mixtures._potentials import Potentials
-from genbounds.samples import Sample
 from genbounds.validation import Float, InputError
 
 LEAST_RATIO = 2
@@ -79,7 +84,11 @@ class FrechetJudge:
         # Rows are called by number, so that those of the mixture are known as those of an arm.
         ends = np.cumsum([len(one) for one in certifying])
         names = np.split(np.arange(ends[-1]), ends[:-1])
-        mixed = self._reference.estimate(_mixture(certifying, names, weights))
+        arms = [
+            Part(one, units, np.zeros_like(units), np.full(len(one), 1.0 / len(one)))
+            for one, units in zip(certifying, names, strict=True)
+        ]
+        mixed = self._reference.estimate(mixed_sample(arms, weights))
         below = [
             self._linear(bound, one, units) for one, units in zip(certifying, names, strict=True)
         ]
@@ -135,18 +144,6 @@ def _stderr(mixed: Estimate, weights: Float, below: list[Estimate]) -> float:
     variance += sum(w**2 * one.sample.variance for w, one in zip(weights, below, strict=True))
     variance += sum(one.quadratic_variance + one.mixed_variance for one in rest)
     return math.sqrt(max(variance, mixed.variance))
-
-
-def _mixture(rows: list[NDArray[Any]], names: list[NDArray[np.intp]], weights: Float) -> Sample:
-    """Rows of all arms with a share, weighted by it; the number of rows of each is fixed."""
-    with_share = np.flatnonzero(weights)
-    sizes = [len(rows[arm]) for arm in with_share]
-    return Sample(
-        np.concatenate([rows[arm] for arm in with_share]),
-        groups=np.concatenate([names[arm] for arm in with_share]),
-        strata=np.repeat(with_share, sizes) if len(with_share) > 1 else None,
-        weights=np.repeat(weights[with_share] / sizes, sizes) if len(with_share) > 1 else None,
-    )
 
 
 def _error(values: Float, units: NDArray[np.intp] | None = None) -> SampleError:

@@ -13,7 +13,6 @@ from genbounds.estimators import (
     Estimate,
     EstimateDifference,
     MetricSpec,
-    Quadratic,
 )
 from genbounds.estimators._crossed import crossed_means
 from genbounds.mixtures._kernel import mixture_estimate
@@ -67,17 +66,11 @@ def judged_by_folds(
     def estimate(c: Float, title: str) -> Estimate:
         return mixture_estimate(crossed, c, title=title, higher_is_better=spec.higher_is_better)
 
-    gains = [_gain(crossed, weights, single, spec) for single in singles]
     return Judged(
         weights=weights[:, :count],
         mixed=estimate(weights, f"{spec.title} of a mixture"),
         alone=[estimate(single, spec.title) for single in singles],
-        gains=[
-            EstimateDifference(
-                value=gain.value, stderr=gain.stderr, degrees_of_freedom=crossed.degrees(gain)
-            )
-            for gain in gains
-        ],
+        gains=[_gain(crossed, weights, single, spec) for single in singles],
         folds=crossed.folds,
         warnings=warnings,
     )
@@ -88,13 +81,19 @@ def _outer(c: Float) -> Float:
     return out
 
 
-def _gain(crossed: CrossedMeans, weights: Float, single: Float, spec: MetricSpec) -> Quadratic:
+def _gain(
+    crossed: CrossedMeans, weights: Float, single: Float, spec: MetricSpec
+) -> EstimateDifference:
     """By how much the mixture is better, at least; the error of scores 1/q is linearised."""
     mixed, alone = _outer(weights), _outer(single)
     choice = crossed.variance_of_choice(weights)
-    if not spec.higher_is_better:
+    if spec.higher_is_better:
+        q, p = (crossed.functional(one).value for one in (mixed, alone))
+        gain = crossed.functional(alone / p**2 - mixed / q**2)
+        gain = replace(gain, value=1.0 / q - 1.0 / p, variance=gain.variance + choice / q**4)
+    else:
         gain = crossed.functional(alone - mixed)
-        return replace(gain, variance=gain.variance + choice)
-    q, p = (crossed.functional(one).value for one in (mixed, alone))
-    gain = crossed.functional(alone / p**2 - mixed / q**2)
-    return replace(gain, value=1.0 / q - 1.0 / p, variance=gain.variance + choice / q**4)
+        gain = replace(gain, variance=gain.variance + choice)
+    return EstimateDifference(
+        value=gain.value, stderr=gain.stderr, degrees_of_freedom=crossed.degrees(gain)
+    )

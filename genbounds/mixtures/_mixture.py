@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ from genbounds._tables import Line, Warned
 from genbounds._text import interval, number, percent, shown
 from genbounds.estimators import MetricSpec, metric_spec
 from genbounds.mixtures._frechet import frechet_mixture
-from genbounds.mixtures._judged import Judged, judged_by_folds
+from genbounds.mixtures._judged import judged_by_folds
 from genbounds.mixtures._selection import in_words, largest_first
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
 from genbounds.results import Diagnostic, Score, hedged, titled
@@ -200,7 +200,24 @@ def mixture(
         else:
             parts = FOLDS if folds is None else folds
             judged = judged_by_folds(spec, models, reference, chosen, folds=parts, seed=seed)
-    return _decide(judged, spec, list(models), level, seed, origin_warnings(origins))
+    score = judged.mixed.warned(*judged.warnings, *origin_warnings(origins)).score(level)
+    best = min(range(len(models)), key=lambda model: judged.gains[model].value)
+    both_sides = 2.0 * level - 1.0  # one end of such an interval is the bound at `level`
+    mean = judged.weights.mean(axis=0)
+    return Mixture(
+        weights=dict(zip(models, (mean / mean.sum()).tolist(), strict=True)),
+        score=score,
+        gain=judged.gains[best].value,
+        gain_low=min(gain.interval(both_sides)[0] for gain in judged.gains),
+        best_single=list(models)[best],
+        scores={name: one.score(level) for name, one in zip(models, judged.alone, strict=True)},
+        metric=spec.name,
+        level=level,
+        folds=judged.folds,
+        seed=seed,
+        warnings=score.warnings,
+        assumptions=score.assumptions,
+    )
 
 
 def check_mixture(spec: MetricSpec, *, level: float, folds: int | None, seed: int) -> None:
@@ -220,31 +237,3 @@ def check_mixture(spec: MetricSpec, *, level: float, folds: int | None, seed: in
             "does not apply to 'fd', which halves the rows: leave it out.", argument="folds"
         )
     check_count("folds", folds, minimum=4)  # two to fit the weights, two to judge them
-
-
-def _decide(
-    judged: Judged,
-    spec: MetricSpec,
-    names: Sequence[str],
-    level: float,
-    seed: int,
-    warnings: Iterable[Diagnostic],
-) -> Mixture:
-    score = judged.mixed.warned(*judged.warnings, *warnings).score(level)
-    best = min(range(len(names)), key=lambda model: judged.gains[model].value)
-    both_sides = 2.0 * level - 1.0  # one end of such an interval is the bound at `level`
-    mean = judged.weights.mean(axis=0)
-    return Mixture(
-        weights={name: float(share) for name, share in zip(names, mean / mean.sum(), strict=True)},
-        score=score,
-        gain=judged.gains[best].value,
-        gain_low=min(gain.interval(both_sides)[0] for gain in judged.gains),
-        best_single=names[best],
-        scores={name: one.score(level) for name, one in zip(names, judged.alone, strict=True)},
-        metric=spec.name,
-        level=level,
-        folds=judged.folds,
-        seed=seed,
-        warnings=score.warnings,
-        assumptions=score.assumptions,
-    )
