@@ -18,12 +18,17 @@ sys.path.insert(0, str(DOCS / "_extensions"))
 from cells import run_cell, run_script  # noqa: E402
 
 
+@pytest.fixture(autouse=True)
+def _no_figure_of_another_test():
+    """What another test in this process has left open is no picture of these cells."""
+    pyplot.close("all")
+
+
 def test_a_value_is_shown_as_a_notebook_shows_it():
     class Table:
         def _repr_html_(self):
             return "<table></table>"
 
-    pyplot.close("all")  # what another test has left is no picture of this cell
     assert run_cell("print('a')\nx", {"x": Table()}) == ("a\n", ["<table></table>"])
     assert run_cell("1 + 1", {}) == ("2\n", [])
     assert run_cell("None", {}) == ("", [])
