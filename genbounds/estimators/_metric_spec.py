@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -112,13 +113,20 @@ def preparing(
     **words
         What else its `Prepared` says.
     """
+    return partial(_prepared_by, reference_class, follow, words)
 
-    def prepare(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:
-        prepared = reference_class(reference, **options)
-        running = None if follow is None else lambda columns: follow(prepared)
-        return Prepared(estimate=prepared.estimate, columns=prepared.d, follow=running, **words)
 
-    return prepare
+def _prepared_by(
+    reference_class: Callable[..., Any],
+    follow: Callable[[Any], Running] | None,
+    words: Mapping[str, Any],
+    reference: Any,
+    options: Mapping[str, Any],
+    models: Sequence[Any],
+) -> Prepared:
+    prepared = reference_class(reference, **options)
+    running = None if follow is None else lambda columns: follow(prepared)
+    return Prepared(estimate=prepared.estimate, columns=prepared.d, follow=running, **words)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

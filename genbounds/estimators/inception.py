@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -467,13 +468,15 @@ class RunningInception:
         return self.entropy - float(scipy.special.entr(self.mean).sum())
 
 
+def _prepare(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:
+    return Prepared(estimate=inception_estimate, follow=RunningInception, samples_per_dimension=5)
+
+
 IS = MetricSpec(
     name="is",
     title="Inception score",
     summary="Inception score: confidence and variety of class probabilities",
-    prepare=lambda reference, options, models: Prepared(
-        estimate=inception_estimate, follow=RunningInception, samples_per_dimension=5
-    ),
+    prepare=_prepare,
     higher_is_better=True,
     data="posteriors",
     reference="none",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -63,3 +64,10 @@ def test_options_that_are_no_names_and_values_are_refused(options):
 def test_a_kernel_that_fails_is_blamed_in_one_line():
     with refused("`kernel` fails: TypeError"):
         gb.vendi_score(np.eye(60), kernel=lambda rows: rows)
+
+
+@pytest.mark.parametrize("name", metric_names())
+def test_a_metric_reaches_another_process(name):
+    """Where models are scored by a pool of processes, what describes the score is sent to them."""
+    sent = pickle.dumps(metric_spec(name))
+    assert pickle.loads(sent).name == metric_spec(name).name  # noqa: S301

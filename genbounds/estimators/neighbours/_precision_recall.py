@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from genbounds._text import percent, quoted
 from genbounds.core.checks import leaked
 from genbounds.core.estimate import Estimate
 from genbounds.diagnostics import warn_of
-from genbounds.estimators._metric_spec import MetricSpec, Prepare, Prepared
+from genbounds.estimators._metric_spec import MetricSpec, Prepared
 from genbounds.estimators.neighbours._reference import LARGEST_GROUP, NeighbourReference
 from genbounds.estimators.neighbours._scored import (
     TITLES,
@@ -233,22 +234,21 @@ SUMMARIES = {
 }
 
 
-def _prepare(name: str) -> Prepare:
-    def prepare(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:
-        prepared = NeighbourReference(reference, **options)
+def _prepare(
+    name: str, reference: Any, options: Mapping[str, Any], models: Sequence[Any]
+) -> Prepared:
+    prepared = NeighbourReference(reference, **options)
 
-        def estimate(x: Any, *, estimator: str = "debiased") -> Estimate:
-            check_choice("estimator", estimator, ("debiased", "plugin"))
-            return replace(neighbour_estimates(prepared, x)[name], estimator=estimator)
+    def estimate(x: Any, *, estimator: str = "debiased") -> Estimate:
+        check_choice("estimator", estimator, ("debiased", "plugin"))
+        return replace(neighbour_estimates(prepared, x)[name], estimator=estimator)
 
-        return Prepared(
-            estimate=estimate,
-            columns=prepared.d,
-            minimum=prepared.minimum,
-            sampled_reference=True,
-        )
-
-    return prepare
+    return Prepared(
+        estimate=estimate,
+        columns=prepared.d,
+        minimum=prepared.minimum,
+        sampled_reference=True,
+    )
 
 
 METRICS = tuple(
@@ -256,7 +256,7 @@ METRICS = tuple(
         name=name,
         title=TITLES[name],
         summary=summary,
-        prepare=_prepare(name),
+        prepare=partial(_prepare, name),
         higher_is_better=True,
         options=("k", "splits", "seed"),
         fixed_size=True,

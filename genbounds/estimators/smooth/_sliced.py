@@ -221,13 +221,17 @@ def _images(one: Float, two: Float) -> tuple[NDArray[np.intp], NDArray[np.intp]]
     return at, np.minimum(np.cumsum(counts, axis=1), n - 1)
 
 
+def _reference(reference: Any, **options: Any) -> SmoothReference:
+    return SmoothReference(sliced_score(**options), reference)
+
+
 MIND = MetricSpec(
     name="mind",
     title="Sliced Wasserstein distance (MIND)",
     summary="sliced Wasserstein distance along 1,000 random lines (needs torch)",
     unit="squared feature units",
     prepare=preparing(
-        lambda reference, **options: SmoothReference(sliced_score(**options), reference),
+        _reference,
         minimum=MINIMUM,
         sampled_reference=True,
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -15,7 +16,7 @@ from genbounds._process import threads_for
 from genbounds._text import quoted
 from genbounds.core.checks import check_sample, drawn
 from genbounds.core.estimate import Estimate, bias_left, small_sample
-from genbounds.estimators._metric_spec import MetricSpec, Prepare, Prepared
+from genbounds.estimators._metric_spec import MetricSpec, Prepared
 from genbounds.estimators.kernels import RunningRke, squared_kernel_sum
 from genbounds.estimators.kernels._kernel_rows import check_kernel, inspect_kernel, kernel_rows
 from genbounds.estimators.kernels._pair_kernels import BANDWIDTH_ROWS, Kernel, median_bandwidth
@@ -376,37 +377,35 @@ def _is_radial(kernel: object) -> bool:
     return isinstance(kernel, str) and kernel in ("rbf", "laplace")
 
 
-def _prepare(metric: str) -> Prepare:
+def _prepare(
+    metric: str, reference: Any, options: Mapping[str, Any], models: Sequence[Any]
+) -> Prepared:
     """Prepare one of the two; the reference is there for the bandwidth only."""
+    radial = _is_radial(options.get("kernel", "rbf"))
+    samples = list(models)
+    if reference is not None:
+        samples = [reference]
+        check_finite("real", check_features("real", features_of(reference)))
+    sizes = [len(model) for model in models if hasattr(model, "__len__")]
+    smallest = min(sizes, default=None)
+    given, note = vendi_options(metric, samples, options, smallest=smallest)
 
-    def prepare(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:
-        radial = _is_radial(options.get("kernel", "rbf"))
-        samples = list(models)
-        if reference is not None:
-            samples = [reference]
-            check_finite("real", check_features("real", features_of(reference)))
-        sizes = [len(model) for model in models if hasattr(model, "__len__")]
-        smallest = min(sizes, default=None)
-        given, note = vendi_options(metric, samples, options, smallest=smallest)
-
-        def pair_sum(one: NDArray[Any], two: NDArray[Any]) -> float:
-            return squared_kernel_sum(
-                one, two, kernel=given["kernel"], bandwidth=given.get("bandwidth")
-            )
-
-        # A spectrum of order below 2 is debiased only where the samples fill the feature
-        # dimension; an infinite one is truncated, which takes more rows than components.
-        below = given.get("order", 1.0) < 2.0
-        kept = options.get("components") or COMPONENTS["truncated"]
-        return Prepared(
-            estimate=_estimator(given, note),
-            follow=(lambda columns: RunningRke(pair_sum)) if metric == "rke" else None,
-            columns=None if reference is None else np.shape(reference)[1],
-            samples_per_dimension=8 if below and not radial else 0,
-            minimum=kept + 1 if below and radial else LEAST_ROWS,
+    def pair_sum(one: NDArray[Any], two: NDArray[Any]) -> float:
+        return squared_kernel_sum(
+            one, two, kernel=given["kernel"], bandwidth=given.get("bandwidth")
         )
 
-    return prepare
+    # A spectrum of order below 2 is debiased only where the samples fill the feature
+    # dimension; an infinite one is truncated, which takes more rows than components.
+    below = given.get("order", 1.0) < 2.0
+    kept = options.get("components") or COMPONENTS["truncated"]
+    return Prepared(
+        estimate=_estimator(given, note),
+        follow=(lambda columns: RunningRke(pair_sum)) if metric == "rke" else None,
+        columns=None if reference is None else np.shape(reference)[1],
+        samples_per_dimension=8 if below and not radial else 0,
+        minimum=kept + 1 if below and radial else LEAST_ROWS,
+    )
 
 
 def _all_empirical(estimates: Iterable[Estimate]) -> str | None:
@@ -419,7 +418,7 @@ VENDI = MetricSpec(
     name="vendi",
     title="Vendi score",
     summary="Vendi score: effective number of different samples, of any order",
-    prepare=_prepare("vendi"),
+    prepare=partial(_prepare, "vendi"),
     higher_is_better=True,
     reference="optional",
     options=OPTIONS,
@@ -430,7 +429,7 @@ RKE = MetricSpec(
     name="rke",
     title="Vendi score of order 2 (RKE)",
     summary="Vendi score of order 2, unbiased at any number of samples",
-    prepare=_prepare("rke"),
+    prepare=partial(_prepare, "rke"),
     higher_is_better=True,
     reference="optional",
     options=OPTIONS,
