@@ -110,7 +110,7 @@ RULES: dict[str, Rule] = {
         "only {n} rows: value and interval rest on limit theorems that need {least}",
         "Use more samples."),
     "published-from-few": Rule("few-samples", "unreliable",
-        "what chance does to a distance of only {n} {what} rows is not known from ours",
+        "the noise of a distance from only {n} {what} rows cannot be predicted from these samples",
         "Compare with a distance of {least} rows or more; or pass plain rows, at least twice as "
         "many as theirs."),
     "pilot-near-zero": Rule("few-samples", "caution",
