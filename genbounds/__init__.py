@@ -69,68 +69,21 @@ __version__ = "0.2.0"
 
 # What stands above, imported when it is first asked for: the program starts at once, and Ctrl-C
 # while NumPy is imported is the program's to answer. tests/test_package.py holds the lists equal.
-_PACKAGES = (
-    "bounds",
-    "decisions",
-    "estimators",
-    "explain",
-    "features",
-    "files",
-    "report",
-    "select",
-    "simulate",
-)
+_PACKAGES = "bounds decisions estimators explain features files report select simulate".split()
 _NAMES = {
-    "genbounds.decisions": (
-        "Checkpoint",
-        "Look",
-        "Monitor",
-        "Plan",
-        "RecipeRanking",
-        "Reproduction",
-        "Track",
-        "Verdict",
-        "best_of",
-        "compare_recipes",
-        "gate",
-        "plan",
-        "reproduction",
-        "track",
-    ),
-    "genbounds.estimators": (
-        "ByClass",
-        "Ceiling",
-        "Moments",
-        "PrecisionRecall",
-        "SmoothScore",
-        "authpct",
-        "check_score",
-        "compare",
-        "fid",
-        "frechet_by_class",
-        "frechet_distance",
-        "inception_score",
-        "kernel_distance",
-        "kernel_inception_distance",
-        "kid",
-        "mean_score",
-        "mifid",
-        "precision_recall",
-        "precision_recall_ceiling",
-        "realism",
-        "score_over_scramblings",
-        "sliced_distance",
-        "sobol_cache",
-        "sobol_normal",
-        "vendi_score",
-    ),
-    "genbounds.explain": ("Memorisation", "Modes", "memorisation", "modes"),
-    "genbounds.mixtures": ("Mixture", "mixture"),
-    "genbounds.results": ("Diagnostic", "Difference", "Ranking", "Score"),
-    "genbounds.samples": ("Sample",),
-    "genbounds.validation": ("InputError",),
+    "genbounds.decisions": "Checkpoint Look Monitor Plan RecipeRanking Reproduction Track Verdict "
+    "best_of compare_recipes gate plan reproduction track",
+    "genbounds.estimators": "ByClass Ceiling Moments PrecisionRecall SmoothScore authpct "
+    "check_score compare fid frechet_by_class frechet_distance inception_score kernel_distance "
+    "kernel_inception_distance kid mean_score mifid precision_recall precision_recall_ceiling "
+    "realism score_over_scramblings sliced_distance sobol_cache sobol_normal vendi_score",
+    "genbounds.explain": "Memorisation Modes memorisation modes",
+    "genbounds.mixtures": "Mixture mixture",
+    "genbounds.results": "Diagnostic Difference Ranking Score",
+    "genbounds.samples": "Sample",
+    "genbounds.validation": "InputError",
 }
-_HOMES = {name: module for module, names in _NAMES.items() for name in names}
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = [*_PACKAGES, *_HOMES]
 

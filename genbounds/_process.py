@@ -1,8 +1,9 @@
-"""Settings of the whole process, changed for a while and put back: also from several threads.
+"""Settings of the whole process, changed for a while and put back; the versions that it runs.
 
-Both `warnings.catch_warnings` and `threadpool_limits` put back what they found. Where two of them
-overlap in time without one lying inside the other, the last to end puts back what the first one
-had set, and it stays. So the first comer changes the setting, and the last to leave restores it.
+Several threads may change one. Both `warnings.catch_warnings` and `threadpool_limits` put back what
+they found. Where two of them overlap in time without one lying inside the other, the last to end
+puts back what the first one had set, and it stays. So the first comer changes the setting, and the
+last to leave restores it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
 _WARNINGS = threading.RLock()
@@ -128,3 +130,13 @@ def searching_installed_packages_only(*also: str) -> Iterator[None]:
     """
     with environment({"PYTHONSAFEPATH": "1"}, *also):
         yield
+
+
+def versions() -> dict[str, str]:
+    """Return the version of each package that the digits of a result depend on.
+
+    Beside the kind of processor, which no version tells.
+    """
+    # By name: the root of the package imports every layer above this one.
+    packages = ("genbounds", "numpy", "scipy")
+    return {name: str(import_module(name).__version__) for name in packages}

@@ -286,29 +286,15 @@ def _markdown(text: str) -> str:
     return "".join(_MARKDOWN.get(character, character) for character in text)
 
 
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
-    "`": r"\textasciigrave{}",
-    "\N{NARROW NO-BREAK SPACE}": r"\,",
-    "−": r"$-$",
-    "–": "--",
-    "∞": r"$\infty$",
-    "·": r"$\cdot$",
-    "…": r"\ldots{}",
-}
+_LATEX_WORDS = {"\\": "backslash", "~": "asciitilde", "^": "asciicircum", "`": "asciigrave"} | (
+    {"<": "less", ">": "greater", "|": "bar", '"': "quotedbl"}
+)
+_LATEX = (
+    {c: f"\\{c}" for c in "{}&%$#_"}
+    | {c: f"\\text{word}{{}}" for c, word in _LATEX_WORDS.items()}
+    | {"\N{NARROW NO-BREAK SPACE}": r"\,", "−": r"$-$", "∞": r"$\infty$", "·": r"$\cdot$"}
+    | {"–": "--", "…": r"\ldots{}"}
+)
 _SUPERSCRIPT = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
 

@@ -1,9 +1,9 @@
-"""Difference of two estimates, where common noise cancels; the best of several estimates."""
+"""Several estimates as one: their difference, where common noise cancels, their mean, the best."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from genbounds.core.estimate import (
     tail_probability,
     welch_degrees_of_freedom,
 )
+from genbounds.results import Diagnostic
 from genbounds.validation import Float
 
 LOG_ERRORS = (-30.0, -1e-9)
@@ -149,7 +150,7 @@ def difference(a: Estimate, b: Estimate) -> EstimateDifference:
             degrees_of_freedom=float(halves.size),
         )
     else:
-        sources = [*_sources(a.sample, 1.0), *_sources(b.sample, -1.0)]
+        errors = [a.sample, b.sample.scaled(-1.0)]
         one, two = a.reference.influence, b.reference.influence
         if one is not None and two is not None and one.size == two.size:
             unexplained = a.reference.unexplained + b.reference.unexplained
@@ -159,13 +160,13 @@ def difference(a: Estimate, b: Estimate) -> EstimateDifference:
                 influence=one - two,
                 units=a.reference.units,
             )
-            sources += _sources(common, 1.0)
+            errors.append(common)
         else:
-            sources += [*_sources(a.reference, 1.0), *_sources(b.reference, -1.0)]
+            errors += [a.reference, b.reference.scaled(-1.0)]
         gap = a.value - b.value
         if abs(gap) <= SAME * max(abs(a.value), abs(b.value), 1.0 if a.log_scale else 0.0):
             gap = 0.0
-        found = _with_error(gap, sources)
+        found = sum_of(gap, errors)
     if not ((a.combined or b.combined) and a.own_interval and b.own_interval):
         return found
     return replace(found, own_interval=_CombinedInterval.of(a, b, found))
@@ -236,73 +237,46 @@ def sum_of(value: float, errors: Iterable[SampleError]) -> EstimateDifference:
     -------
     EstimateDifference
     """
-    return _with_error(value, [one for error in errors for one in _sources(error, 1.0)])
-
-
-def _with_error(value: float, sources: list[_Source]) -> EstimateDifference:
-    # Groups and seeds have names of their own.
-    groups, seeds = ([one for one in sources if one.seeds is kind] for kind in (False, True))
-    sources = [*_joined(groups), *_joined(seeds)]
-    parts = [(source.variance, source.degrees) for source in sources]
+    groups, seeds = [], []  # which have names of their own
+    for error in errors:
+        if error.seeds is not None and error.influence is not None:
+            seeds.append(error.seeds)
+            error = replace(
+                error,
+                variance=max(error.variance - error.seeds.variance, 0.0),
+                degrees_of_freedom=error.influence.size - 1.0,
+                seeds=None,
+            )
+        groups.append(error)
+    parts = [*_joined(groups), *_joined(seeds)]
     return EstimateDifference(
         value=value,
-        stderr=math.sqrt(sum(variance for variance, _ in parts)),
-        degrees_of_freedom=welch_degrees_of_freedom(*parts),
-        curvature=sum(source.curvature for source in sources),
-        skewness=sum(source.skewness for source in sources),
+        stderr=math.sqrt(sum(part.variance for part in parts)),
+        degrees_of_freedom=welch_degrees_of_freedom(
+            *((part.variance, part.degrees_of_freedom) for part in parts)
+        ),
+        curvature=sum(part.curvature for part in parts),
+        skewness=sum(part.skewness for part in parts),
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Source:
-    """An independent source of error of a difference.
-
-    `steps` are what its units contribute, of which the squares add up to the explained variance.
-    """
-
-    variance: float
-    degrees: float
-    steps: Float | None = None
-    units: NDArray[Any] | None = None
-    unexplained: float = 0.0
-    curvature: float = 0.0
-    skewness: float = 0.0
-    seeds: bool = False
-
-
-def _sources(error: SampleError, sign: float) -> list[_Source]:
-    """Return what a sample contributes: its groups, and seeds that cross them."""
-    variance, degrees, seeds = error.variance, error.degrees_of_freedom, []
-    if error.seeds is not None and error.influence is not None:
-        seeds = [replace(one, seeds=True) for one in _sources(error.seeds, sign)]
-        variance = max(variance - error.seeds.variance, 0.0)
-        degrees = error.influence.size - 1.0
-    steps = error.influence
-    if steps is not None:
-        steps = sign * ((steps - steps.mean()) / math.sqrt(steps.size * (steps.size - 1.0)))
-    units = _Source(
-        variance=variance,
-        degrees=degrees,
-        steps=steps,
-        units=error.units,
-        unexplained=error.unexplained,
-        curvature=sign * error.curvature,
-        skewness=sign * error.skewness,
-    )
-    return [units, *seeds]
-
-
-def _joined(sources: list[_Source]) -> list[_Source]:
-    """Make one source of those that share units by name."""
-    named = [s for s in sources if s.units is not None and s.steps is not None]
-    if len(named) < 2 or not _any_shared([s.units for s in named if s.units is not None]):
-        return sources
-    labels = np.concatenate([np.asarray(s.units) for s in named])
-    _, at = np.unique(labels, return_inverse=True)
-    steps = np.bincount(at, np.concatenate([s.steps for s in named if s.steps is not None]))
-    unexplained = sum(s.unexplained for s in named)
-    joined = _Source(variance=float(steps @ steps) + unexplained, degrees=steps.size - 1.0)
-    return [joined, *(s for s in sources if s not in named)]
+def _joined(errors: list[SampleError]) -> list[SampleError]:
+    """Make one error of those that share units by name: its influences add up."""
+    units, steps, unexplained, others = [], [], 0.0, []
+    for error in errors:
+        if error.units is None or error.influence is None:
+            others.append(error)
+            continue
+        size = error.influence.size
+        units.append(error.units)
+        steps.append((error.influence - error.influence.mean()) / math.sqrt(size * (size - 1.0)))
+        unexplained += error.unexplained
+    if len(units) < 2 or not _any_shared(units):
+        return errors
+    _, at = np.unique(np.concatenate(units), return_inverse=True)
+    sums = np.bincount(at, np.concatenate(steps))
+    variance = float(sums @ sums) + unexplained
+    return [SampleError(variance=variance, degrees_of_freedom=sums.size - 1.0), *others]
 
 
 def _any_shared(units: list[NDArray[Any]]) -> bool:
@@ -311,6 +285,68 @@ def _any_shared(units: list[NDArray[Any]]) -> bool:
         return False  # numbers here, words there
     whole = np.concatenate(units)
     return np.unique(whole).size < whole.size
+
+
+# --- the mean of estimates that have nothing in common: over classes, or over halves of the rows --
+
+
+def average(estimates: Sequence[Estimate], shares: Float, *, what: str) -> Estimate:
+    """Weighted mean of estimates from samples that have nothing in common.
+
+    Parameters
+    ----------
+    estimates : sequence of Estimate
+        Of one method.
+    shares : ndarray of shape (estimates,)
+    what : str
+        What the estimates are of, in the plural: "classes". It stands in the warning.
+
+    Returns
+    -------
+    Estimate
+        Without influences: differences of two means take each one's error as its own.
+    """
+    scaled = [one.scaled(share) for one, share in zip(estimates, shares, strict=True)]
+    return replace(
+        estimates[0],
+        value=math.fsum(one.value for one in scaled),
+        sample=_sum_of_errors([one.sample for one in scaled]),
+        reference=_sum_of_errors([one.reference for one in scaled]),
+        shared_variance=math.fsum(one.shared_variance for one in scaled),
+        missing_rate=math.fsum(one.missing_rate for one in scaled),
+        own_interval=None,
+        halves=None,
+        warnings=_doubts(estimates, what),
+        details=(),
+    )
+
+
+def _doubts(estimates: Sequence[Estimate], what: str) -> tuple[Diagnostic, ...]:
+    doubts = [
+        next(warning for warning in one.warnings if warning.severity == "unreliable")
+        for one in estimates
+        if not one.reliable
+    ]
+    if not doubts:
+        return ()
+    message = f"{len(doubts)} of {len(estimates)} {what} cannot be relied on: {doubts[0].message}"
+    return (replace(doubts[0], severity="unreliable", message=message),)
+
+
+def _sum_of_errors(errors: Sequence[SampleError]) -> SampleError:
+    """Error of a sum of independent estimates."""
+    known = [error.n for error in errors if error.n is not None]
+    return SampleError(
+        n=sum(known) if len(known) == len(errors) else None,
+        variance=math.fsum(error.variance for error in errors),
+        degrees_of_freedom=welch_degrees_of_freedom(
+            *((error.variance, error.degrees_of_freedom) for error in errors)
+        ),
+        curvature=math.fsum(error.curvature for error in errors),
+        skewness=math.fsum(error.skewness for error in errors),
+        quadratic_variance=math.fsum(error.quadratic_variance for error in errors),
+        mixed_variance=math.fsum(error.mixed_variance for error in errors),
+    )
 
 
 # --- the best of several, which was chosen by the value that it is about --------------------------

@@ -183,22 +183,22 @@ class SampleError:
 
     def scaled(self, factor: float) -> SampleError:
         """Return the same for an estimate that is multiplied by `factor`."""
-        return replace(
-            self,
-            variance=self.variance * factor**2,
-            influence=None if self.influence is None else self.influence * factor,
-            bias=self.bias * factor,
-            row_bias=self.row_bias * factor,
-            curvature=self.curvature * factor**3,
-            lean=self.lean * factor,
-            skewness=self.skewness * factor**3,
-            quadratic_variance=self.quadratic_variance * factor**2,
-            mixed_variance=self.mixed_variance * factor**2,
-            pair_variance=self.pair_variance * factor**2,
-            pairs=None if self.pairs is None else self.pairs * factor,
-            seeds=self.seeds and self.seeds.scaled(factor),
-            tails=self.tails and replace(self.tails, variance=self.tails.variance * factor**2),
-        )
+        values = {
+            name: value * factor**power
+            for power, names in _POWERS.items()
+            for name in names.split()
+            if (value := getattr(self, name)) is not None
+        }
+        tails = self.tails and replace(self.tails, variance=self.tails.variance * factor**2)
+        return replace(self, **values, tails=tails, seeds=self.seeds and self.seeds.scaled(factor))
+
+
+_POWERS = {
+    1: "influence bias row_bias lean pairs",
+    2: "variance quadratic_variance mixed_variance pair_variance",
+    3: "curvature skewness",
+}
+"""Of a factor of the estimate, with which parts of its error go."""
 
 
 EXACT = SampleError()

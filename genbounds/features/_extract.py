@@ -20,13 +20,12 @@ from numpy.typing import NDArray
 
 from genbounds import files
 from genbounds._json import AsJson
-from genbounds._pictures import PICTURES
 from genbounds._text import quoted
 from genbounds.features._encoder import Encoder, Kind
 from genbounds.features._parts import RunningMoments, StoredBlocks, remove_own
 from genbounds.features.sources import Given, Item, Source, item_names
 from genbounds.files import display
-from genbounds.origins import PART_KEY, origin_warnings
+from genbounds.origins import PART_KEY, PICTURES, origin_warnings
 from genbounds.validation import InputError, as_numpy, check_count, check_finite
 
 _log = logging.getLogger("genbounds.features")

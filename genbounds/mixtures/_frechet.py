@@ -16,9 +16,8 @@ import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds._scratch import is_dask_array
-from genbounds.core.average import average
 from genbounds.core.checks import Checked, check_rows
-from genbounds.core.difference import EstimateDifference, difference
+from genbounds.core.difference import EstimateDifference, average, difference
 from genbounds.core.estimate import Estimate, mean_variance, welch_degrees_of_freedom
 from genbounds.core.linalg import EPS
 from genbounds.core.moments import Moments, row_moments

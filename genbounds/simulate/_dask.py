@@ -9,9 +9,8 @@ from contextlib import ExitStack, contextmanager
 from itertools import islice
 from typing import Any, TypeVar
 
-from genbounds._process import blas_threads, searching_installed_packages_only
+from genbounds._process import blas_threads, searching_installed_packages_only, versions
 from genbounds._text import display
-from genbounds._versions import versions
 from genbounds.validation import InputError, how_to_install
 
 Result = TypeVar("Result")

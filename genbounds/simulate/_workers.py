@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 
 from numpy.random import SeedSequence
 
-from genbounds._process import blas_threads, searching_installed_packages_only, silenced
-from genbounds._versions import versions
+from genbounds import _process
 from genbounds.simulate._store import COVERAGE, open_store
 from genbounds.validation import InputError, check_choice, check_count
 
@@ -85,7 +84,7 @@ class Workers:
 
             yield from run_on_dask(function, tasks, self.jobs, self.scheduler, self.threads)
         elif self.jobs == 1 or len(tasks) < 2:
-            with blas_threads(self.threads):
+            with _process.blas_threads(self.threads):
                 for index, task in enumerate(tasks):
                     yield index, function(*task)
         else:
@@ -99,7 +98,7 @@ class Workers:
 
         # Workers whose master was killed notice nothing: they leave when idle for so long.
         with (
-            searching_installed_packages_only(),
+            _process.searching_installed_packages_only(),
             parallel_config(
                 backend="loky",
                 inner_max_num_threads=self.threads,
@@ -120,7 +119,7 @@ class Workers:
                     "jobs; what was kept in a folder is safe, the same call goes on from there."
                 ) from None
             finally:
-                with silenced(UserWarning):  # that work was cut short
+                with _process.silenced(UserWarning):  # that work was cut short
                     results.close()
 
 
@@ -199,7 +198,7 @@ def work(
     configuration : mapping
         What all results of the store depend on, beside versions and threads.
     """
-    everything = versions() | dict(configuration) | {"threads": workers.threads}
+    everything = _process.versions() | dict(configuration) | {"threads": workers.threads}
     with nullcontext() if out is None else open_store(out, everything, name=name) as store:
         results = [None if store is None else store.get(piece.key) for piece in pieces]
         pending = [index for index, result in enumerate(results) if result is None]

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from genbounds.core.average import average
+from genbounds.core.difference import average
 from genbounds.core.estimate import Estimate, SampleError
 from tests.warnings_of import caution, unreliable
 

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from genbounds._tables import InHand, Line
 from genbounds._text import count, listed, number, percent, shown
-from genbounds.core.average import average
 from genbounds.core.checks import check_sample
 from genbounds.core.design import Index, design_of, sums_by
-from genbounds.core.difference import sum_of
+from genbounds.core.difference import average, sum_of
 from genbounds.core.estimate import Estimate, SampleError, mean_variance
 from genbounds.core.moments import Moments
 from genbounds.estimators.frechet._distance import FrechetReference

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds._pictures import FACTS
 from genbounds.features._encoder import Kind
 from genbounds.features.sources._images import decode_image, facts_of
 from genbounds.files import display
+from genbounds.origins import FACTS
 from genbounds.validation import InputError
 
 
@@ -93,7 +93,7 @@ class Source(ABC):
         Returns
         -------
         dict of str to Counter
-            Of `genbounds._pictures.FACTS`; empty if the items are no pictures.
+            Of `genbounds.origins.FACTS`; empty if the items are no pictures.
         """
         if self.kind != "images":
             return {}

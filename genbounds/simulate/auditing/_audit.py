@@ -15,7 +15,7 @@ from typing import Any
 
 from numpy.random import SeedSequence
 
-from genbounds._versions import versions
+from genbounds._process import versions
 from genbounds.bounds import Bound, catalog
 from genbounds.simulate._store import AUDIT
 from genbounds.simulate._trials import Scenario, exact_misses, rare_misses, run_chunk
