@@ -271,7 +271,7 @@ def _joined(errors: list[SampleError]) -> list[SampleError]:
         units.append(error.units)
         steps.append((error.influence - error.influence.mean()) / math.sqrt(size * (size - 1.0)))
         unexplained += error.unexplained
-    if len(units) < 2 or not _any_shared(units):
+    if len(units) < 2 or not any_shared(units):
         return errors
     _, at = np.unique(np.concatenate(units), return_inverse=True)
     sums = np.bincount(at, np.concatenate(steps))
@@ -279,7 +279,8 @@ def _joined(errors: list[SampleError]) -> list[SampleError]:
     return [SampleError(variance=variance, degrees_of_freedom=sums.size - 1.0), *others]
 
 
-def _any_shared(units: list[NDArray[Any]]) -> bool:
+def any_shared(units: list[NDArray[Any]]) -> bool:
+    """Whether a name stands in several lists of different ones."""
     kinds = {array.dtype.kind in "iub" for array in units}
     if len(kinds) > 1:
         return False  # numbers here, words there

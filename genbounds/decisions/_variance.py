@@ -1,8 +1,8 @@
 """How the variance of a score, or of the difference of two, falls with more samples.
 
-From one pilot with n generated and m reference rows, to second order,
+From one pilot with n generated and m reference rows, to second order, the variance with k and l is
 
-    Var(n, m) = a/n + b/n² + c/m + e/m² + f/nm:
+    Var(k, l) = a r + b r² + c s + e s² + f r s,  r = n/k, s = m/l:
 
 a and c from the influences, b and e from the quadratic part of either sample, f from the mixed one.
 Taking the variance of the pilot as proportional to 1/n would carry the quadratic part along.
@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy  # its submodules are loaded at their first use
 
-from genbounds.estimators import (
+from genbounds.core.difference import EstimateDifference, any_shared, difference
+from genbounds.core.estimate import (
     EXACT,
     Estimate,
-    EstimateDifference,
     SampleError,
-    difference,
     student_quantile,
     welch_degrees_of_freedom,
 )
@@ -41,7 +41,7 @@ LARGEST = 1e12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """Coefficients of the variance; those of the reference are 0 where it is exact."""
+    """What the variance of the pilot consists of; nothing is of the reference where it is exact."""
 
     a: float
     b: float
@@ -49,10 +49,14 @@ class Terms:
     e: float = 0.0
     f: float = 0.0
 
-    def at(self, n: float, m: float) -> float:
-        """Variance with n generated and m reference rows; either may be infinite."""
-        ours, theirs = 1.0 / n, 1.0 / m
-        return ours * (self.a + self.b * ours) + theirs * (self.c + self.e * theirs + self.f * ours)
+    @classmethod
+    def of(cls, ours: Parts, theirs: Parts) -> Terms:
+        """Join the parts of the generated samples and of the reference."""
+        return cls(a=ours[0], b=ours[1], c=theirs[0], e=theirs[1], f=ours[2] + theirs[2])
+
+    def at(self, r: float, s: float) -> tuple[float, float, float]:
+        """Variance due to the generated samples, to the reference, and mixed."""
+        return r * (self.a + self.b * r), s * (self.c + self.e * s), self.f * r * s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,15 +93,14 @@ class VarianceModel:
     @classmethod
     def of_score(cls, estimate: Estimate) -> VarianceModel:
         """Model of one score."""
-        n, m = _size(estimate.sample), _size(estimate.reference)
-        sample, reference = estimate.sample, estimate.reference
         _refuse_seeds(estimate)
+        sample, reference = estimate.sample, estimate.reference
         if estimate.shared_variance:
-            return _grown_together(estimate.variance, sample, reference, n)
-        terms = _terms(n, m, _split(sample), _split(reference))
+            return _grown_together(estimate.variance, sample, reference, _size(sample))
+        terms = Terms.of(_split(sample), _split(reference))
         return cls(
-            n=n,
-            m=m,
+            n=_size(sample),
+            m=_size(reference),
             stated=terms,
             actual=terms,
             curvature=(sample.curvature, reference.curvature),
@@ -110,15 +113,13 @@ class VarianceModel:
     def of_difference(cls, a: Estimate, b: Estimate) -> VarianceModel:
         """Model of the difference of two models that get equally many samples each."""
         _refuse_seeds(a, b)
-        gap = difference(a, b)
-        fake_gap = difference(replace(a, reference=EXACT), replace(b, reference=EXACT))
-        real_gap = difference(replace(a, sample=EXACT), replace(b, sample=EXACT))
         sizes = [_size(a.sample), _size(b.sample)]
         finite = [size for size in sizes if size < math.inf]
         n = len(finite) / sum(1.0 / size for size in finite) if finite else math.inf
-        m = min(_size(a.reference), _size(b.reference))
         if a.shared_variance or b.shared_variance:
-            return _grown_together(gap.stderr**2, a.sample, b.sample, n)
+            return _grown_together(difference(a, b).stderr ** 2, a.sample, b.sample, n)
+        fake_gap = difference(replace(a, reference=EXACT), replace(b, reference=EXACT))
+        real_gap = difference(replace(a, sample=EXACT), replace(b, sample=EXACT))
         paired = _joined(a.sample, b.sample)
         common = _same_rows(a.reference, b.reference)
         # h is bilinear: of pairs with a shared row only one of both factors is alike.
@@ -126,17 +127,18 @@ class VarianceModel:
         crossed = 1.0 - math.sqrt(max(alike, 0.0))
         fake = _side(a.sample, b.sample, fake_gap.stderr**2, shared=paired, crossed=crossed)
         real = _side(a.reference, b.reference, real_gap.stderr**2, shared=common, crossed=crossed)
-        stated, actual = (_terms(n, m, *both) for both in zip(fake, real, strict=True))
+        stated, actual = (Terms.of(*both) for both in zip(fake, real, strict=True))
         # Samples of unequal sizes: what is of order 1/n adds up to the same with equal ones.
         if not paired and sizes[0] != sizes[1]:
             parts = list(zip(map(_split, (a.sample, b.sample)), sizes, strict=True))
             linear, square = (
-                sum(_times(part[k], size ** (k + 1)) for part, size in parts) for k in (0, 1)
+                sum(part[k] * (size / n) ** (k + 1) for part, size in parts if part[k])
+                for k in (0, 1)
             )
             stated, actual = (replace(terms, a=linear, b=square) for terms in (stated, actual))
         return cls(
             n=n,
-            m=m,
+            m=min(_size(a.reference), _size(b.reference)),
             stated=stated,
             actual=actual,
             curvature=(fake_gap.curvature, real_gap.curvature),
@@ -153,35 +155,22 @@ class VarianceModel:
         """
         single = cls.of_score(estimate)
         x = single.stated
-        return replace(
-            single,
+        return cls(
+            n=single.n,
+            m=single.m,
             stated=Terms(a=2.0 * x.a, b=2.0 * x.b, f=3.0 * x.f),
             actual=Terms(a=2.0 * x.a, b=2.0 * x.b, f=2.0 * x.f),
-            curvature=(0.0, 0.0),
-            skewness=(0.0, 0.0),
             degrees=(2.0 * single.degrees[0], single.degrees[1]),
             own=2 * single.own,
         )
 
     def stderr(self, n: float, m: float | None = None) -> float:
         """Return the standard error that an interval would be made from."""
-        return math.sqrt(self.stated.at(n, self.m if m is None else m))
+        return math.sqrt(sum(self.stated.at(*self._ratios(n, m))))
 
     def scatter(self, n: float, m: float | None = None) -> float:
         """Return the standard deviation that values would have."""
-        return math.sqrt(self.actual.at(n, self.m if m is None else m))
-
-    def degrees_at(self, n: float, m: float | None = None) -> float:
-        """Degrees of freedom of the variance at these numbers of samples."""
-        m = self.m if m is None else m
-        x = self.stated
-        parts = (x.a / n + x.b / n**2, n, self.n), (x.c / m + x.e / m**2, m, self.m)
-        measured = [
-            (variance, degrees * size / before)
-            for (variance, size, before), degrees in zip(parts, self.degrees, strict=True)
-            if variance > 0.0
-        ]
-        return welch_degrees_of_freedom(*measured)
+        return math.sqrt(sum(self.actual.at(*self._ratios(n, m))))
 
     def half_width(self, level: float, n: float, m: float | None = None) -> float:
         """Half the width of an interval at these numbers of samples."""
@@ -190,11 +179,11 @@ class VarianceModel:
 
     def power(self, gap: float, level: float, n: float, m: float | None = None) -> float:
         """Probability that the interval of a true difference `gap` > 0 lies above 0."""
-        from scipy.special import ndtr
-
         low, _ = self._interval(level, n, m)
         scatter = self.scatter(n, m)
-        return float(ndtr((gap + low) / scatter)) if scatter > 0.0 else float(gap + low > 0.0)
+        if not scatter > 0.0:
+            return float(gap + low > 0.0)
+        return float(scipy.special.ndtr((gap + low) / scatter))
 
     def reaching(
         self, *, half_width: float | None, gap: float | None, level: float, power: float
@@ -205,11 +194,23 @@ class VarianceModel:
         assert half_width is not None
         return lambda n, m=None: self.half_width(level, n, m) <= half_width
 
-    def margin(self, level: float, power: float, n: float, m: float | None = None) -> float:
+    def margin(self, level: float, power: float, n: float) -> float:
         """Return the distance from a limit at which a one-sided test decides with that power."""
-        degrees = self.degrees_at(n, m)
-        sure = student_quantile(2.0 * level - 1.0, degrees) * self.stderr(n, m)
-        return sure + student_quantile(2.0 * power - 1.0) * self.scatter(n, m)
+        sure = student_quantile(2.0 * level - 1.0, self._degrees(n)) * self.stderr(n)
+        return sure + student_quantile(2.0 * power - 1.0) * self.scatter(n)
+
+    def _ratios(self, n: float, m: float | None) -> tuple[float, float]:
+        """Return samples of the pilot over these; 0 where there are any number of them."""
+        exact = math.isinf(self.m)
+        return self.n / n, 0.0 if exact else self.m / (self.m if m is None else m)
+
+    def _degrees(self, n: float, m: float | None = None) -> float:
+        """Degrees of freedom of the variance at these numbers of samples."""
+        ratios = self._ratios(n, m)
+        parts = zip(self.stated.at(*ratios), self.degrees, ratios, strict=False)
+        return welch_degrees_of_freedom(
+            *((variance, degrees / ratio) for variance, degrees, ratio in parts if variance > 0.0)
+        )
 
     def _interval(self, level: float, n: float, m: float | None) -> tuple[float, float]:
         """Both ends about a value of 0."""
@@ -221,16 +222,14 @@ class VarianceModel:
                 return ends[0]
             (low, high), (low_b, high_b) = ends
             return -math.hypot(low, high_b), math.hypot(high, low_b)
-        m = self.m if m is None else m
-        shares = (self.n / n) ** 2, (self.m / m) ** 2 if m < math.inf else 0.0
+        r, s = self._ratios(n, m)
         curvature, skewness = (
-            sum(share * part for share, part in zip(shares, parts, strict=True) if part)
-            for parts in (self.curvature, self.skewness)
+            r**2 * ours + s**2 * theirs for ours, theirs in (self.curvature, self.skewness)
         )
         return EstimateDifference(
             value=0.0,
             stderr=self.stderr(n, m),
-            degrees_of_freedom=self.degrees_at(n, m),
+            degrees_of_freedom=self._degrees(n, m),
             curvature=curvature,
             skewness=skewness,
         ).interval(level)
@@ -288,22 +287,6 @@ def _side(
     return (linear, second, mixed), (linear, second / twice, mixed / twice)
 
 
-def _terms(n: float, m: float, own: Parts, reference: Parts) -> Terms:
-    """Turn parts of the pilot's variance into coefficients."""
-    mixed = 0.0 if math.isinf(n) else own[2] + reference[2]  # more samples change nothing there
-    return Terms(
-        a=_times(own[0], n),
-        b=_times(own[1], n**2),
-        c=_times(reference[0], m),
-        e=_times(reference[1], m**2),
-        f=_times(mixed, n * m),
-    )
-
-
-def _times(share: float, size: float) -> float:
-    return share * size if share else 0.0
-
-
 def _grown_together(variance: float, one: SampleError, two: SampleError, n: float) -> VarianceModel:
     """Return the model of samples that share units with the reference, which grows with them."""
     linear, second, mixed = _shares(
@@ -311,14 +294,9 @@ def _grown_together(variance: float, one: SampleError, two: SampleError, n: floa
         one.quadratic_variance + two.quadratic_variance,
         one.mixed_variance + two.mixed_variance,
     )
-    terms = Terms(a=linear * n, b=(second + mixed) * n**2)
-    return VarianceModel(
-        n=n,
-        m=math.inf,
-        stated=terms,
-        actual=terms,
-        degrees=(one.degrees_of_freedom, math.inf),
-    )
+    terms = Terms(a=linear, b=second + mixed)
+    degrees = one.degrees_of_freedom, math.inf
+    return VarianceModel(n=n, m=math.inf, stated=terms, actual=terms, degrees=degrees)
 
 
 def _refuse_seeds(*estimates: Estimate) -> None:
@@ -332,19 +310,14 @@ def _refuse_seeds(*estimates: Estimate) -> None:
 
 def _joined(one: SampleError, two: SampleError) -> bool:
     """Whether two samples share units by name."""
-    if one.units is None or two.units is None or one.influence is None or two.influence is None:
-        return False
-    if (one.units.dtype.kind in "iub") != (two.units.dtype.kind in "iub"):
-        return False
-    return np.intersect1d(one.units, two.units).size > 0
+    named = [e.units for e in (one, two) if e.units is not None and e.influence is not None]
+    return len(named) == 2 and any_shared(named)
 
 
 def _same_rows(one: SampleError, two: SampleError) -> bool:
-    return (
-        one.influence is not None
-        and two.influence is not None
-        and one.influence.size == two.influence.size
-    )
+    influences = (one.influence, two.influence)
+    sizes = [influence.size for influence in influences if influence is not None]
+    return len(sizes) == 2 and sizes[0] == sizes[1]
 
 
 def _kept(one: SampleError, two: SampleError) -> float:
