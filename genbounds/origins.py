@@ -130,6 +130,13 @@ def _unlike(one: str, other: str) -> str:
     return f"{display(one, limit=90)}; {display(other, limit=90)}"
 
 
+def compared(things: Mapping[str, Any]) -> list[Diagnostic]:
+    """Refuse features of different encoders, by the name of each; return warnings about them."""
+    origins = {name: origin_of(thing) for name, thing in things.items() if thing is not None}
+    check_same_encoder(origins)
+    return origin_warnings(origins)
+
+
 def origin_warnings(origins: Mapping[str, Mapping[str, str]]) -> list[Diagnostic]:
     """Return warnings about `origins`, the metadata of every file by its name."""
     found = []

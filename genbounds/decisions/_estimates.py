@@ -16,7 +16,6 @@ from genbounds.estimators import (
     estimate_each,
     prepare_all,
 )
-from genbounds.origins import origin_of
 from genbounds.results import Diagnostic
 from genbounds.validation import InputError, calling
 
@@ -55,12 +54,6 @@ def estimated(
     with calling("real", "reference"):
         prepared = prepare_all(spec, samples, reference, options)
     return prepared, estimate_each(spec, prepared, samples)
-
-
-def origins(samples: Mapping[str, Any], reference: Any) -> dict[str, Mapping[str, str]]:
-    """Return what all samples, by the names that errors call them, know of their encoder."""
-    named = samples if reference is None else {**samples, "`reference`": reference}
-    return {name: origin_of(sample) for name, sample in named.items()}
 
 
 def all_warnings(*kinds: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

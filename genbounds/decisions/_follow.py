@@ -9,16 +9,18 @@ the largest difference (`Limits`).
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
 
 import numpy as np
+import scipy  # its submodules are loaded at their first use
+from numpy.typing import NDArray
 
 from genbounds._text import percent, quoted
 from genbounds.decisions._estimates import all_warnings
-from genbounds.decisions._limits import Limits
 from genbounds.decisions._looks import Checkpoint, Look, Outcome, State, Track
 from genbounds.estimators import (
     Estimate,
@@ -30,12 +32,22 @@ from genbounds.estimators import (
 )
 from genbounds.results import Diagnostic, Score, all_reliable
 from genbounds.validation import (
+    Float,
     InputError,
     check_count,
     check_not_negative,
     check_open_unit,
     check_rng,
 )
+
+CROSSINGS = 2000
+"""Simulated curves that cross a limit in a whole run: their share is then known to 2 %."""
+
+NO_NOISE = 1e-12
+"""Variance of a difference, relative to the others, below which it is rounding."""
+
+BLOCK = 32
+"""Differences that are simulated at a time."""
 
 
 class Following:
@@ -100,14 +112,14 @@ class Following:
 
     def add(self, step: object, estimate: Estimate) -> Look:
         """Compare one more checkpoint with all earlier ones; nothing is kept if that fails."""
-        before = self.looks[:], self._estimates[:], self._relied[:], dict(self._gaps)
-        limits = self._limits.copied()
-        try:
-            return self._add(self.check_step(step), estimate)
-        except BaseException:  # Ctrl-C as well
-            self.looks, self._estimates, self._relied, self._gaps = before
-            self._limits = limits
-            raise
+        number = self.check_step(step)
+        trial = copy.copy(self)  # Ctrl-C leaves this one as it was
+        trial.looks, trial._estimates = self.looks[:], self._estimates[:]
+        trial._relied, trial._gaps = self._relied[:], dict(self._gaps)
+        trial._limits = self._limits.copied()
+        look = trial._add(number, estimate)
+        self.__dict__ = trial.__dict__
+        return look
 
     def _add(self, step: float, estimate: Estimate) -> Look:
         if self._estimates:
@@ -116,21 +128,20 @@ class Following:
         t = len(self._estimates)
         estimate = self._beside_looks(f"step {step!r}", estimate)
         self._estimates.append(estimate.for_differences())
-        earlier_looks = list(self._relied)
         state: State = "unreliable"
         better: list[int] = []
         worse: list[int] = []
         gain = None
         if estimate.reliable:
-            for s in earlier_looks:
-                self._gaps[s, t] = self._loss_gap(t, s)
-            self._relied.append(t)
-            gaps = {s: self._gaps[s, t] for s in earlier_looks}
+            gaps = {s: self._loss_gap(t, s) for s in self._relied}
             limit = self._limits.next(np.array([gap.stderr**2 for gap in gaps.values()]))
             better = list(takewhile(lambda s: is_below(gaps[s], self._pair_level), gaps))
             worse = [s for s, gap in gaps.items() if is_above(gap, limit)]
-            gain = self._gain([gaps[s] for s in earlier_looks[-self.patience :]])
+            gain = self._gain([gaps[s] for s in self._relied[-self.patience :]])
             state = _state(len(gaps), len(better), len(worse))
+            self._gaps |= {(s, t): gap for s, gap in gaps.items()}
+            self._relied.append(t)
+        best = self._best()
         look = Look(
             step=step,
             number=t + 1,
@@ -138,11 +149,10 @@ class Following:
             state=state,
             better_than=tuple(self.looks[s].step for s in better),
             worse_than=tuple(self.looks[s].step for s in worse),
-            best=step,
+            best=step if best == t else self.looks[best].step,
             gain_high=gain,
         )
         self.looks.append(look)
-        self.looks[-1] = look = replace(look, best=self.looks[self._best()].step)
         return look
 
     def _beside_looks(self, name: str, estimate: Estimate) -> Estimate:
@@ -288,8 +298,93 @@ def is_below(gap: EstimateDifference, level: float) -> bool:
 
 def is_above(gap: EstimateDifference, limit: float) -> bool:
     """Whether the interval of `limit` normal standard errors lies above 0."""
-    from scipy.special import ndtr
-
     if not gap.noisy or not math.isfinite(limit):
         return False
-    return gap.interval(1.0 - 2.0 * float(ndtr(-limit)))[0] > 0.0
+    return gap.interval(1.0 - 2.0 * float(scipy.special.ndtr(-limit)))[0] > 0.0
+
+
+class Limits:
+    """When the largest of the differences to all earlier looks is too large to be noise.
+
+    Curves of pure noise are simulated, with the covariance of the looks. The error probability is
+    spent evenly: at each look that share of the curves crosses which have not crossed before.
+    Pure noise is the least favourable case: a look is called wrongly only if no earlier one is
+    better in truth, and every earlier one that is worse makes its own difference smaller.
+
+    Parameters
+    ----------
+    looks : int
+        Planned looks.
+    error : float
+        Probability with which a curve of pure noise crosses at any look.
+    rng : Generator
+    """
+
+    def __init__(self, looks: int, error: float, rng: np.random.Generator) -> None:
+        self._share = error / max(looks - 1, 1)
+        self._rng = rng
+        self._draws = math.ceil(CROSSINGS / error)
+        # One normal per look and curve; a curve is `factor @ normals`.
+        self._normals: NDArray[np.float32] = np.empty((looks, self._draws), dtype=np.float32)
+        self._factor: Float = np.zeros((0, 0))
+        self._alive = np.ones(self._draws, dtype=bool)
+
+    def copied(self) -> Limits:
+        """Return the same limits, whose next one is the same whatever this one's were."""
+        twin = copy.copy(self)
+        twin._rng, twin._alive = copy.deepcopy(self._rng), self._alive.copy()
+        return twin
+
+    def next(self, variances: Float) -> float:
+        """Return the limit for a new look, in standard errors.
+
+        Parameters
+        ----------
+        variances : ndarray of shape (looks so far,)
+            Of the differences between the new look and each of the earlier ones.
+
+        Returns
+        -------
+        float
+            Infinite where nothing can differ.
+        """
+        self._append(variances)
+        apart = self._factor[-1] - self._factor[:-1]
+        sizes = np.sqrt((apart**2).sum(axis=1))
+        distinct = sizes > math.sqrt(NO_NOISE * max(variances, default=0.0))
+        if not distinct.any():
+            return math.inf
+        crossing = round(self._share * self._draws)
+        if crossing < 1:  # thousands of looks
+            return -float(scipy.special.ndtri(self._share / int(distinct.sum())))
+        largest = self._largest((apart[distinct] / sizes[distinct, None]).astype(np.float32))
+        alive = largest[self._alive]
+        place = alive.size - crossing - 1
+        limit = float(np.partition(alive, place)[place])
+        self._alive &= largest <= limit
+        return limit
+
+    def _append(self, variances: Float) -> None:
+        """Place the new look so that it is as far from the others as the variances say."""
+        factor = self._factor
+        t = factor.shape[0]
+        self._factor = np.zeros((t + 1, t + 1))
+        self._factor[:t, :t] = factor
+        self._normals[t] = self._rng.standard_normal(self._draws, dtype=np.float32)
+        if t == 0:  # the first look is the origin
+            return
+        row = self._factor[t]
+        shared = (variances[0] + (factor**2).sum(axis=1) - variances) / 2.0
+        for s in range(1, t):
+            if factor[s, s] > 0.0:
+                row[s] = (shared[s] - factor[s, :s] @ row[:s]) / factor[s, s]
+        rest = float(variances[0] - row @ row)
+        row[t] = math.sqrt(rest) if rest > NO_NOISE * float(variances[0]) else 0.0
+
+    def _largest(self, weights: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the largest of the weighted sums of every curve."""
+        normals = self._normals[: weights.shape[1]]
+        largest = np.full(self._draws, -np.inf, dtype=np.float32)
+        for k in range(0, len(weights), BLOCK):
+            np.maximum(largest, (weights[k : k + BLOCK] @ normals).max(axis=0), out=largest)
+        return largest

@@ -16,18 +16,11 @@ from genbounds.decisions._estimates import (
     in_units,
     number_or_share,
     on_score_scale,
-    origins,
 )
 from genbounds.decisions._variance import OF_N, VarianceModel, smallest
 from genbounds.diagnostics import warn_of
-from genbounds.estimators import (
-    Estimate,
-    EstimateDifference,
-    difference,
-    metric_spec,
-    rank,
-)
-from genbounds.origins import origin_warnings
+from genbounds.estimators import Estimate, EstimateDifference, difference, metric_spec, rank
+from genbounds.origins import compared
 from genbounds.results import Diagnostic, Difference, Score, titled
 from genbounds.validation import InputError, check_open_unit
 
@@ -263,14 +256,15 @@ def gate(
     wanted = Margin.of(margin)
     check_gate(wanted, level=level, equivalence=equivalence)
     models = {"candidate": candidate, "baseline": baseline}
+    _, estimates = estimated(spec, models, reference, options)
     return decide(
-        estimated(spec, models, reference, options)[1],
+        estimates,
         margin=wanted,
         metric=spec.name,
         level=level,
         equivalence=equivalence,
-        warnings=origin_warnings(
-            origins({"`candidate`": candidate, "`baseline`": baseline}, reference)
+        warnings=compared(
+            {"`candidate`": candidate, "`baseline`": baseline, "`reference`": reference}
         ),
     )
 

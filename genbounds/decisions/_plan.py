@@ -20,14 +20,7 @@ from genbounds.decisions._estimates import (
 )
 from genbounds.decisions._variance import LARGEST, OF_N, VarianceModel, smallest
 from genbounds.diagnostics import warn_of
-from genbounds.estimators import (
-    Estimate,
-    Moments,
-    Prepared,
-    from_few,
-    metric_spec,
-    rank,
-)
+from genbounds.estimators import Estimate, Moments, Prepared, from_few, metric_spec, rank
 from genbounds.results import Diagnostic, hedged
 from genbounds.samples import Sample
 from genbounds.validation import Float, InputError, check_open_unit, check_power
@@ -317,13 +310,7 @@ def plan(
     pilots = _pilots_of(pilot)
     prepared, estimates = estimated(spec, pilots, reference, options)
     return plan_from(
-        estimates,
-        pilots,
-        prepared,
-        half_width=half_width,
-        gap=gap,
-        power=power,
-        level=level,
+        estimates, pilots, prepared, half_width=half_width, gap=gap, power=power, level=level
     )
 
 

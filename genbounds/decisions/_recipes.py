@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from genbounds._json import AsJson
+from genbounds._random_effects import paule_mandel
 from genbounds._tables import Line
 from genbounds._text import count, number, percent
-from genbounds.decisions._estimates import estimated, origins
-from genbounds.decisions._pooling import Pooled, half_width, pooled, share
+from genbounds.decisions._estimates import estimated
 from genbounds.estimators import (
     Estimate,
     EstimateDifference,
@@ -24,9 +24,10 @@ from genbounds.estimators import (
     metric_spec,
     rank,
     shared_rows,
+    student_quantile,
     welch_degrees_of_freedom,
 )
-from genbounds.origins import origin_warnings
+from genbounds.origins import compared
 from genbounds.results import Ranking
 from genbounds.validation import Float, InputError
 
@@ -161,21 +162,15 @@ def compare_recipes(
     ('new', ('new',), True)
     """
     runs = _named_runs(recipes)
-    samples = {_run_name(name, i): x for name, xs in runs.items() for i, x in enumerate(xs)}
+    samples = {run: x for of_recipe in runs.values() for run, x in of_recipe.items()}
     spec = metric_spec(metric)
     _, by_run = estimated(spec, samples, reference, options)
     check_comparable(by_run)
-    estimates = {
-        name: [by_run[_run_name(name, i)] for i in range(len(xs))] for name, xs in runs.items()
-    }
+    estimates = {name: [by_run[run] for run in of_recipe] for name, of_recipe in runs.items()}
     ranking = rank_recipes(estimates, metric=spec.name, level=level)
     rows = {name: estimate.sample.row_ids for name, estimate in by_run.items()}
-    warnings = (
-        *ranking.warnings,
-        *shared_rows(rows),
-        *origin_warnings(origins(samples, reference)),
-    )
-    return replace(ranking, warnings=warnings)
+    origins = compared({**samples, "`reference`": reference})
+    return replace(ranking, warnings=(*ranking.warnings, *shared_rows(rows), *origins))
 
 
 def rank_recipes(
@@ -195,7 +190,7 @@ def rank_recipes(
     -------
     RecipeRanking
     """
-    joint = _Joint({name: list(runs) for name, runs in estimates.items()})
+    joint = _Joint(estimates)
     means = {name: joint.mean(name) for name in estimates}
     ranking = rank(means, metric=metric, level=level, gap=joint.gap)
     noise = {name: joint.noise(name) for name in ranking.scores}
@@ -212,15 +207,15 @@ def rank_recipes(
 class _Joint:
     """All runs together: what they have in common, and what varies from run to run."""
 
-    def __init__(self, runs: Mapping[str, list[Estimate]]) -> None:
+    def __init__(self, runs: Mapping[str, Sequence[Estimate]]) -> None:
         self.runs = runs
-        self.at = {}
-        all_runs: list[Estimate] = []
-        for name, of_recipe in runs.items():
-            self.at[name] = np.arange(len(all_runs), len(all_runs) + len(of_recipe))
-            all_runs += of_recipe
-        self.covariance = _covariance(all_runs)
-        self.pooled = {name: self._pooled(name) for name in runs}
+        self.covariance = _covariance([run for of_recipe in runs.values() for run in of_recipe])
+        ends = np.cumsum([len(of_recipe) for of_recipe in runs.values()])
+        self.at = dict(zip(runs, np.split(np.arange(ends[-1]), ends[:-1]), strict=True))
+        self.pooled = {
+            name: pooled(np.array([run.value for run in of_recipe]), self.within(name))
+            for name, of_recipe in runs.items()
+        }
 
     def common(self, one: str, two: str) -> float:
         """Covariance of a run of one recipe and another run of the same, or of another, recipe."""
@@ -236,17 +231,11 @@ class _Joint:
         out: Float = np.maximum(variances - self.common(name, name), 0.0)
         return out
 
-    def _pooled(self, name: str) -> Pooled:
-        values = np.array([estimate.value for estimate in self.runs[name]])
-        return pooled(values, self.within(name))
-
     def mean(self, name: str) -> Estimate:
         """Return the score of a recipe as an estimate."""
-        runs, pool = self.runs[name], self.pooled[name]
-        first = runs[0]
+        runs, pool, noise = self.runs[name], self.pooled[name], self.noise(name)
+        first, common = runs[0], self.common(name, name)
         sizes = [run.n for run in runs if run.n is not None]
-        warnings = dict.fromkeys(warning for run in runs for warning in run.warnings)
-        common = self.common(name, name)
 
         def interval(level: float) -> tuple[float, float]:
             half = half_width(level, pool.variance, pool.degrees_of_freedom, common)
@@ -263,7 +252,7 @@ class _Joint:
             reference=SampleError(n=first.reference.n, variance=common),
             shared_variance=0.0,
             own_interval=interval,
-            warnings=tuple(warnings),
+            warnings=tuple(dict.fromkeys(warning for run in runs for warning in run.warnings)),
             assumptions=(
                 "the training runs are independent draws of the recipe's seeds",
                 *first.assumptions,
@@ -271,8 +260,8 @@ class _Joint:
             details=(
                 *first.details,
                 f"mean of {count(len(runs), 'training run')}; standard deviation between seeds "
-                f"{number(math.sqrt(pool.between))}, of the samples of a run "
-                f"{number(self._typical(name))} (Paule–Mandel, Hartung–Knapp)",
+                f"{number(noise.between)}, of the samples of a run {number(noise.within)} "
+                "(Paule–Mandel, Hartung–Knapp)",
             ),
         )
 
@@ -288,18 +277,15 @@ class _Joint:
             degrees_of_freedom=welch_degrees_of_freedom(*parts),
         )
 
-    def _typical(self, name: str) -> float:
-        return math.sqrt(float(self.within(name).mean()))
-
     def noise(self, name: str) -> SeedNoise:
         """Return what the noise of a recipe is made of."""
-        between, within = self.pooled[name].between, self._typical(name) ** 2
+        between, within = self.pooled[name].between, float(self.within(name).mean())
         return SeedNoise(
             seeds=len(self.runs[name]),
             between=math.sqrt(between),
             within=math.sqrt(within),
             common=math.sqrt(self.common(name, name)),
-            seed_share=share(between, between + within),
+            seed_share=between / (between + within) if between else 0.0,
         )
 
 
@@ -313,15 +299,15 @@ def _covariance(estimates: Sequence[Estimate]) -> Float:
     return out
 
 
-def _named_runs(recipes: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
-    """Refuse what is no mapping to several samples each."""
+def _named_runs(recipes: Mapping[str, Sequence[Any]]) -> dict[str, dict[str, Any]]:
+    """Return the samples of each recipe by run; refuse what is no mapping to several each."""
     given: object = recipes  # callers are not type-checked
     if not (isinstance(given, Mapping) and given):
         raise InputError(
             "must map the name of every recipe to the samples of its training runs.",
             argument="recipes",
         )
-    runs: dict[str, list[Any]] = {}
+    runs: dict[str, dict[str, Any]] = {}
     for name, samples in recipes.items():
         if not isinstance(samples, (list, tuple)):
             raise InputError(
@@ -336,9 +322,51 @@ def _named_runs(recipes: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
                 "models themselves.",
                 argument="recipes",
             )
-        runs[str(name)] = list(samples)
+        runs[str(name)] = {f"{name}, run {run}": x for run, x in enumerate(samples, 1)}
     return runs
 
 
-def _run_name(recipe: str, run: int) -> str:
-    return f"{recipe}, run {run + 1}"
+@dataclass(frozen=True, slots=True)
+class Pooled:
+    """A mean of values by Paule–Mandel weights.
+
+    Attributes
+    ----------
+    mean : float
+    variance : float
+        Of the mean, after Hartung and Knapp: from how the values spread.
+    degrees_of_freedom : float
+        One less than there are values.
+    between : float
+        Variance between the values that their own errors do not explain.
+    """
+
+    mean: float
+    variance: float
+    degrees_of_freedom: float
+    between: float
+
+
+def pooled(values: Float, within: Float) -> Pooled:
+    """Pool values with known variances `within` and one unknown variance between them.
+
+    Paule & Mandel, J. Res. NBS 87, 1982; Hartung & Knapp, Stat. Med. 20, 2001 (their variance as
+    it stands, also where the values spread less than their errors say).
+    """
+    between, degrees = paule_mandel(values, within), values.size - 1.0
+    total = within + between
+    weights = 1.0 / total if (total > 0.0).all() else np.ones(values.size)
+    weights = weights / weights.sum()
+    mean = float(weights @ values)
+    return Pooled(mean, float(weights @ (values - mean) ** 2) / degrees, degrees, between)
+
+
+def half_width(level: float, variance: float, degrees_of_freedom: float, known: float) -> float:
+    """Return half the interval of one mean with an estimated and a `known` variance.
+
+    Both half-widths are added in squares. Welch's degrees of freedom of the sum would be too many
+    whenever the estimated variance is small by chance: with two of its own, intervals then cover
+    92 to 94 %. (Differences of two such means keep Welch's: theirs err on the safe side as it is.)
+    """
+    estimated = student_quantile(level, degrees_of_freedom) * math.sqrt(variance)
+    return math.hypot(estimated, student_quantile(level) * math.sqrt(known))

@@ -37,7 +37,7 @@ from genbounds.explain._tests import (
     listed,
     over_fitting,
 )
-from genbounds.origins import check_same_encoder, origin_of, origin_warnings
+from genbounds.origins import compared
 from genbounds.results import Diagnostic, hedged
 from genbounds.samples import features_of
 from genbounds.validation import (
@@ -322,9 +322,7 @@ def memorisation(
     rng = seeded(check_count("seed", seed, minimum=0), "order")
     pool = pool_of(train, heldout, rng)
     check_same_dimension("fake", generated.shape[1], "train", pool.rows.shape[1])
-    named = {"`fake`": fake, "`train`": train, "`heldout`": heldout}
-    origins = {name: origin_of(x) for name, x in named.items()}
-    check_same_encoder(origins)
+    origins = compared({"`fake`": fake, "`train`": train, "`heldout`": heldout})
 
     with threads_for(float(len(pool.rows)) * max(generated.size, pool.rows.size)):
         limit, usual, checks = check_real_rows(pool, float(closer))
@@ -363,7 +361,7 @@ def memorisation(
             *checks,
             *check_swapped(near_excess, of_all, pool),
             *check_size(pool, alpha),
-            *origin_warnings(origins),
+            *origins,
         ),
         assumptions=_assumptions(pool, limit),
     )

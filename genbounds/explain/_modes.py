@@ -17,7 +17,7 @@ from genbounds.core.checks import Checked, check_sample, drawn, leaked, row_ids
 from genbounds.core.design import Design, design_of, row_design
 from genbounds.explain._counts import fisher, holm, ratio_interval
 from genbounds.explain._regions import Cell, Index, find_cells
-from genbounds.origins import check_same_encoder, origin_of, origin_warnings
+from genbounds.origins import compared
 from genbounds.results import Diagnostic, hedged
 from genbounds.samples import Sample, features_of
 from genbounds.validation import (
@@ -222,15 +222,14 @@ def modes(fake: Any, real: Any, *, level: float = 0.95, seed: int = 0) -> Modes:
     level = check_open_unit("level", level)
     seed = check_count("seed", seed, minimum=0)
     sides = {name: _side(name, x) for name, x in (("fake", fake), ("real", real))}
-    origins = {f"`{name}`": origin_of(x) for name, x in (("fake", fake), ("real", real))}
-    check_same_encoder(origins)
+    origins = compared({"`fake`": fake, "`real`": real})
     x, y = (side.rows for side in sides.values())
     check_same_dimension("fake", x.shape[1], "real", y.shape[1])
     discovery, counted = _divided(sides, seeded(seed, "halves"))
     with threads_for(float(len(x)) * y.size):
         cells = find_cells(x, y, discovery, seed)
     ours, theirs = (side.seen for side in sides.values())
-    warnings = (*ours.warnings, *theirs.warnings, *leaked(ours, theirs), *origin_warnings(origins))
+    warnings = (*ours.warnings, *theirs.warnings, *leaked(ours, theirs), *origins)
     return Modes(
         regions=tuple(_tested(cells, counted, 1.0 - level)),
         level=level,

@@ -194,11 +194,7 @@ class Neighbours:
 
 
 def neighbours(
-    queries: NDArray[Any],
-    pool: Pool,
-    ranks: tuple[int, ...] = (1, 5),
-    *,
-    own: Index | None = None,
+    queries: NDArray[Any], pool: Pool, ranks: tuple[int, ...] = (1, 5), *, own: Index | None = None
 ) -> Neighbours:
     """Find the nearest units of each query, exactly.
 

@@ -19,13 +19,7 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
-from genbounds.estimators import (
-    Estimate,
-    FrechetReference,
-    Moments,
-    SampleError,
-    difference,
-)
+from genbounds.estimators import Estimate, FrechetReference, Moments, SampleError, difference
 from genbounds.mixtures._frechet import (
     MixtureDistance,
     Part,
@@ -110,9 +104,7 @@ class FrechetJudge:
         """E_a φ + E ψ, which is free of bias."""
         low, real = bound.of_fake(rows), bound.of_real(self._real)
         return Estimate(
-            value=float(low.mean() + real.mean()),
-            sample=_error(low, units),
-            reference=_error(real),
+            value=float(low.mean() + real.mean()), sample=_error(low, units), reference=_error(real)
         )
 
     def _guess(

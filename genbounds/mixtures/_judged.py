@@ -8,12 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from genbounds.estimators import (
-    CrossedMeans,
-    Estimate,
-    EstimateDifference,
-    MetricSpec,
-)
+from genbounds.estimators import CrossedMeans, Estimate, EstimateDifference, MetricSpec
 from genbounds.estimators._crossed import crossed_means
 from genbounds.mixtures._kernel import mixture_estimate
 from genbounds.results import Diagnostic

@@ -12,7 +12,7 @@ from genbounds.estimators import MetricSpec, metric_spec
 from genbounds.mixtures._frechet import frechet_mixture
 from genbounds.mixtures._judged import judged_by_folds
 from genbounds.mixtures._selection import in_words, largest_first
-from genbounds.origins import check_same_encoder, origin_of, origin_warnings
+from genbounds.origins import compared
 from genbounds.results import Diagnostic, Score, hedged, titled
 from genbounds.validation import InputError, calling, check_count, check_open_unit
 
@@ -189,10 +189,8 @@ def mixture(
             "must map the names of at least two models to their features.", argument="samples"
         )
     models = {str(name): sample for name, sample in samples.items()}
-    origins = {f"model {name!r}": origin_of(sample) for name, sample in models.items()}
-    if reference is not None:
-        origins = {"`reference`": origin_of(reference)} | origins
-    check_same_encoder(origins)
+    named = {f"model {name!r}": sample for name, sample in models.items()}
+    origins = compared({"`reference`": reference} | named)
     chosen = spec.checked(reference, options)
     with calling("real", "reference"):
         if spec.name == "fd":
@@ -200,7 +198,7 @@ def mixture(
         else:
             parts = FOLDS if folds is None else folds
             judged = judged_by_folds(spec, models, reference, chosen, folds=parts, seed=seed)
-    score = judged.mixed.warned(*judged.warnings, *origin_warnings(origins)).score(level)
+    score = judged.mixed.warned(*judged.warnings, *origins).score(level)
     best = min(range(len(models)), key=lambda model: judged.gains[model].value)
     both_sides = 2.0 * level - 1.0  # one end of such an interval is the bound at `level`
     mean = judged.weights.mean(axis=0)

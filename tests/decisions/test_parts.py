@@ -10,8 +10,8 @@ from scipy import stats
 from statsmodels.stats.meta_analysis import combine_effects
 
 import genbounds as gb
-from genbounds.decisions._limits import Limits
-from genbounds.decisions._pooling import half_width, pooled
+from genbounds.decisions._follow import Limits
+from genbounds.decisions._recipes import half_width, pooled
 from genbounds.decisions._variance import VarianceModel, smallest
 from genbounds.estimators import (
     difference,

@@ -24,7 +24,7 @@ from genbounds.core.design import row_design
 from genbounds.estimators.neighbours._pairs import Rows
 from genbounds.estimators.neighbours._reference import inspected, unit_keys
 from genbounds.estimators.neighbours._scored import share_limit, units_of
-from genbounds.origins import check_same_encoder, origin_of, origin_warnings
+from genbounds.origins import compared
 from genbounds.results import Diagnostic
 from genbounds.validation import (
     Float,
@@ -166,8 +166,7 @@ def precision_recall_ceiling(
     level = check_open_unit("level", level)
     seed = check_count("seed", seed, minimum=0)
     wanted = _check_lam(lam)
-    origins = {"`fake`": origin_of(fake), "`real`": origin_of(real)}
-    check_same_encoder(origins)
+    origins = compared({"`fake`": fake, "`real`": real})
     seen = {"real": real, "fake": fake}
     samples = [inspected(name, x, LEAST_ROWS, "a ceiling") for name, x in seen.items()]
     check_same_dimension("fake", samples[1].rows.shape[1], "real", samples[0].rows.shape[1])
@@ -196,7 +195,7 @@ def precision_recall_ceiling(
             *samples[1].warnings,
             *samples[0].warnings,
             *leaked(samples[1], samples[0]),
-            *origin_warnings(origins),
+            *origins,
         ),
         assumptions=(
             *dict.fromkeys(drawn(sample.design) for sample in samples),
