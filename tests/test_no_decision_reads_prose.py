@@ -142,11 +142,11 @@ def reading(source: str) -> list[int]:
 
 FOREIGN = {
     "genbounds/features/encoders/_torch.py": 1,
-    "genbounds/files/_pt.py": 1,
+    "genbounds/files/_foreign.py": 1,
     "genbounds/simulate/arms/_engine.py": 1,
 }
-"""Lines that read messages of PyTorch and NumPy: two shorten them to a line; in _pt.py nothing
-but the text tells a pickle from a damaged file, and either is refused."""
+"""Lines that read messages of PyTorch and NumPy: two shorten them to a line; in
+_foreign.py nothing but the text tells a pickle from a damaged file, and either is refused."""
 
 
 def test_no_decision_reads_prose():

@@ -25,7 +25,7 @@ from genbounds.features._encoder import Encoder, Kind
 from genbounds.features._parts import RunningMoments, StoredBlocks, remove_own
 from genbounds.features.sources import Given, Item, Source, item_names
 from genbounds.files import display
-from genbounds.origins import PART_KEY, PICTURES, origin_warnings
+from genbounds.origins import PART_KEY, PICTURES, Part, origin_warnings
 from genbounds.validation import InputError, as_numpy, check_count, check_finite
 
 _log = logging.getLogger("genbounds.features")
@@ -169,7 +169,7 @@ def extract(
     ).run()
 
 
-def _share(source: Source, part: object, batch: int) -> files.Part:
+def _share(source: Source, part: object, batch: int) -> Part:
     """Return the part of the items that is asked for."""
     if not isinstance(part, tuple) or len(part) != 2:
         raise InputError(f"must be (i, k), two whole numbers; got {quoted(part)}.", argument="part")
@@ -182,7 +182,7 @@ def _share(source: Source, part: object, batch: int) -> files.Part:
             ".tar.gz to .tar.",
             argument="part",
         )
-    share = files.Part.share(number, of, count=source.count, batch=batch)
+    share = Part.share(number, of, count=source.count, batch=batch)
     if share.start == share.stop:
         raise InputError(
             f"{number} of {of} has no items: {source.count} make {-(-source.count // batch)} "
@@ -226,7 +226,7 @@ class _Job:
     workers: int
     replace: bool
     progress: Progress
-    part: files.Part | None
+    part: Part | None
     replaced: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:

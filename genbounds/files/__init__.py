@@ -12,17 +12,19 @@ from genbounds._text import display as display
 from genbounds.files._content import ITEMS_KEY as ITEMS_KEY
 from genbounds.files._content import Contents as Contents
 from genbounds.files._content import Labels, Statistics
+from genbounds.files._content import check_bomb as check_bomb
 from genbounds.files._content import labels_named as labels_named
 from genbounds.files._content import labels_of as labels_of
-from genbounds.files._libraries import SAFE as SAFE
-from genbounds.files._libraries import library as library
+from genbounds.files._foreign import SAFE as SAFE
+from genbounds.files._foreign import library as library
 from genbounds.files._open import FORMATS
 from genbounds.files._open import contents_of as contents_of
 from genbounds.files._open import open_at_once as open_at_once
 from genbounds.files._open import read_header as read_header
 from genbounds.files._open import reason_of as reason_of
 from genbounds.files._open import shards_of as shards_of
-from genbounds.files._part import Part as Part
+from genbounds.files._plain import KNOWN_PACKS as KNOWN_PACKS
+from genbounds.files._plain import open_zip as open_zip
 from genbounds.files._read import image_count as image_count
 from genbounds.files._read import label_arrays as label_arrays
 from genbounds.files._read import (
@@ -40,8 +42,6 @@ from genbounds.files._write import clear as clear
 from genbounds.files._write import locked as locked
 from genbounds.files._write import open_features_writer, write_statistics
 from genbounds.files._write import written_aside as written_aside
-from genbounds.files._zip import check_bomb as check_bomb
-from genbounds.files._zip import open_zip as open_zip
 
 __all__ = [
     "FORMATS",

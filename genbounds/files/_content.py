@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import math
@@ -17,8 +18,6 @@ from numpy.typing import NDArray
 
 from genbounds._scratch import chunks_of, gather, row_parts
 from genbounds._text import display
-from genbounds.files._digest import DIGEST_KEY, NAMES_KEY, Check
-from genbounds.files._zip import check_bomb
 from genbounds.origins import marked
 from genbounds.validation import Float, InputError
 
@@ -30,6 +29,11 @@ LABEL_KEYS = ("groups", "seeds", "order", "strata", "labels")
 ITEMS_KEY = "items"
 """What each row is of: the name of an image in its folder or archive."""
 METADATA_KEY = "metadata"
+NAMES_KEY = ".names"
+"""``labels.names`` in the metadata of a .safetensors file, which holds no texts in arrays: a JSON
+list of the names that stand for 0, 1, … in the array ``labels``."""
+DIGEST_KEY = "genbounds.sha256."
+"""``genbounds.sha256.features`` in the metadata of a file of ours: the digest of that array."""
 
 _REAL = "fiub"
 """Kinds of NumPy's types that are real numbers."""
@@ -65,6 +69,39 @@ class Statistics:
         return iter((self.mean, self.cov, self.n))
 
 
+# What a file holds beyond 256 MiB from less than 1/200 of that is refused unread: real features
+# shrink 1- to 20-fold.
+_BOMB_RATIO = 200
+_BOMB_BYTES = 1 << 28
+
+_INSTEAD = {
+    "features": "save it uncompressed as .npy",
+    "labels": "number the labels, or give them shorter names",
+    "images": "pack it without compression",
+}
+
+
+def check_bomb(shown: str, unpacked: int, packed: int, kind: str = "features") -> None:
+    """Refuse what claims to unpack to far more bytes than `kind` ever do."""
+    if unpacked > _BOMB_BYTES and unpacked > _BOMB_RATIO * packed:
+        raise InputError(
+            f"{shown}: claims to unpack {packed:,} bytes to {unpacked:,}, which no real {kind} "
+            f"do: if it is genuine, {_INSTEAD[kind]}."
+        )
+
+
+def digest_of(dtype: np.dtype[Any], shape: Sequence[int], names: str = "") -> Any:
+    """Begin the SHA-256 of an array with all that its bytes do not say.
+
+    Parameters
+    ----------
+    dtype, shape
+    names : str
+        JSON list of the texts for which its integers stand, if they do.
+    """
+    return hashlib.sha256(json.dumps([dtype.str, [*map(int, shape)], names]).encode())
+
+
 @dataclass(frozen=True, slots=True)
 class Stored:
     """An array in a file: what its header says, and how to read it.
@@ -81,8 +118,8 @@ class Stored:
         column after column if `fortran`.
     make : callable or None
         Returns the array, where they do not.
-    check : callable
-        Passes its bytes on; raises ValueError at the end if they are damaged.
+    digest : object
+        Digest of its bytes, with `names` as `digest_of` takes them; None if the file has none.
     """
 
     shown: str
@@ -92,7 +129,8 @@ class Stored:
     data: Callable[[], AbstractContextManager[IO[bytes]]] = BytesIO
     fortran: bool = False
     make: Callable[[], NDArray[Any]] | None = None
-    check: Check = iter
+    digest: object = None
+    names: str = ""
 
     @property
     def in_rows(self) -> bool:
@@ -103,21 +141,27 @@ class Stored:
         """Return the array, read-only."""
         if self.make is not None:
             return self.make()
-        size = self.dtype.itemsize * math.prod(self.shape)
-        with self.data() as stream:
-            chunks = self.check(chunks_of(stream, size))
-            return gather(chunks, dtype=self.dtype, shape=self.shape, fortran=self.fortran)
+        return gather(self._bytes(), dtype=self.dtype, shape=self.shape, fortran=self.fortran)
 
     def chunks(self) -> Iterator[bytes]:
         """Yield its bytes, row after row."""
         if self.in_rows:
-            with self.data() as stream:
-                size = self.dtype.itemsize * math.prod(self.shape)
-                yield from self.check(chunks_of(stream, size))
+            yield from self._bytes()
             return
         array = self.load()
         for part in row_parts(array):
             yield array[part].tobytes()
+
+    def _bytes(self) -> Iterator[bytes]:
+        """Yield its bytes as they lie in the file; raise ValueError if the digest is another's."""
+        digest = digest_of(self.dtype, self.shape, self.names)
+        with self.data() as stream:
+            for chunk in chunks_of(stream, self.dtype.itemsize * math.prod(self.shape)):
+                if self.digest is not None:
+                    digest.update(chunk)
+                yield chunk
+        if self.digest not in (None, digest.hexdigest()):
+            raise ValueError("its numbers do not fit the checksum in it")
 
 
 @contextmanager
@@ -125,6 +169,12 @@ def at(file: IO[bytes], start: int) -> Iterator[IO[bytes]]:
     """Open a file that is open, from byte `start` on."""
     file.seek(start)
     yield file
+
+
+def digests_of(key: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what metadata say of the bytes of the array `key`, as `Stored` takes it."""
+    names = str(metadata.get(key + NAMES_KEY, ""))
+    return {"digest": metadata.get(DIGEST_KEY + key), "names": names}
 
 
 def said_in(metadata: object, arrays: Collection[str]) -> tuple[dict[str, str], dict[str, str]]:

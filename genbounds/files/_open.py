@@ -30,15 +30,12 @@ from genbounds.files._content import (
     STATISTICS_KEYS,
     Contents,
     Stored,
+    check_bomb,
     label_array,
 )
-from genbounds.files._npy import npy_contents, npz_contents
-from genbounds.files._parquet import parquet_contents
-from genbounds.files._part import Part, part_order
-from genbounds.files._pt import torch_contents
-from genbounds.files._safetensors import safetensors_contents
-from genbounds.files._zip import check_bomb
-from genbounds.origins import NOTED, STAMPS, check_same_encoder
+from genbounds.files._foreign import parquet_contents, torch_contents
+from genbounds.files._plain import npy_contents, npz_contents, safetensors_contents
+from genbounds.origins import NOTED, STAMPS, Part, check_same_encoder, part_order
 from genbounds.validation import InputError, check_finite
 
 Path = str | os.PathLike[str]

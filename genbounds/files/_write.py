@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._text import display
-from genbounds.files._content import METADATA_KEY
-from genbounds.files._digest import DIGEST_KEY, NAMES_KEY, digest_of
+from genbounds.files._content import DIGEST_KEY, METADATA_KEY, NAMES_KEY, digest_of
 from genbounds.files._open import open_at_once, reason_of
-from genbounds.files._safetensors import header_of
+from genbounds.files._plain import header_of
 from genbounds.validation import Float, InputError
 
 _WRITTEN = {"features": (".safetensors", ".npy", ".npz"), "statistics": (".npz",)}

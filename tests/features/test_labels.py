@@ -187,9 +187,9 @@ def test_a_known_pack_says_its_n(packs, caplog, monkeypatch):
     """By the digest of the whole file; another file of the same size is not known."""
     path = packs / "pack.npz"
     content = path.read_bytes()
-    known = {hashlib.sha256(content).hexdigest(): (len(content), 1_281_167)}
+    digest = hashlib.sha256(content).hexdigest()
     assert files.read_statistics(path).n is None
-    monkeypatch.setattr("genbounds.files.packs.KNOWN", known)
+    monkeypatch.setitem(files.KNOWN_PACKS, digest, (len(content), 1_281_167))
     assert files.read_statistics(path).n == 1_281_167
     assert "(mu, sigma; n = 1,281,167) are taken" in caplog.text
     at = content.index(b"PK\x01\x02") + 12  # when its first array was packed

@@ -1,0 +1,373 @@
+"""Formats that other libraries read: PyTorch's tensors and Apache Parquet. None may run code."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import math
+import re
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import IO, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds import _scratch
+from genbounds._text import display
+from genbounds.files._content import FEATURE_KEYS, LABEL_KEYS, Contents, Stored, check_bomb
+from genbounds.files._plain import open_zip
+from genbounds.validation import TORCH_FLOATS, InputError, how_to_install
+
+# From these versions on, reading weights cannot run code: torch by CVE-2025-32434 and
+# CVE-2026-24747, sentence-transformers by running files of the model's folder, timm by asking
+# torch for everything in a pickle. The lower bounds in pyproject.toml are the same.
+SAFE: dict[str, tuple[int, ...]] = {
+    "torch": (2, 10),
+    "sentence_transformers": (6, 0),
+    "timm": (1, 0, 26),
+    "open_clip": (3, 0),
+}
+
+_AS_NPY = ", or save the features as .npy"
+
+
+def library(module: str, *, extra: str, needed_for: str, instead: str = "") -> Any:
+    """Import an optional library, or say how to get it, or what to do `instead`.
+
+    A version whose reading of weights can run code is refused.
+    """
+    name = module.partition(".")[0]
+    try:
+        found = importlib.import_module(module)
+    except (OSError, RuntimeError) as error:  # compiled parts that another PyTorch was built for
+        raise InputError(
+            f"{needed_for} needs {name}, whose import fails ({display(error, limit=120)}): "
+            "torchvision and torch must come from one build: install them together, from one index."
+        ) from error
+    except ImportError as error:
+        raise InputError(
+            f"{needed_for} needs {name}, which cannot be imported ({display(error, limit=120)}): "
+            f"{how_to_install(extra)}{instead}."
+        ) from error
+    version = str(getattr(found, "__version__", ""))
+    if name in SAFE and tuple(map(int, re.findall(r"\d+", version.partition("+")[0]))) < SAFE[name]:
+        raise InputError(
+            f"{needed_for} needs {name} {'.'.join(map(str, SAFE[name]))} or newer, and "
+            f"{display(version, limit=40)} is installed, with which a file of weights can run "
+            "code: upgrade it."
+        )
+    return found
+
+
+# --- PyTorch --------------------------------------------------------------------------------------
+
+_ROWS = 1 << 12
+"""Rows that are widened at a time."""
+
+_FOLDER = 0x10
+"""Attribute of a folder in an archive: PyTorch would leave the numbers of such a one undefined."""
+
+
+def torch_contents(file: IO[bytes], size: int, shown: str) -> Contents:
+    """Read a tensor, or named tensors; a large file's stay on disk until they are loaded."""
+    torch = library("torch", extra="torch", needed_for=f"{shown}: reading it", instead=_AS_NPY)
+    _check_archive(file, shown)
+    try:
+        with _numpy_stand_ins(torch):
+            content = _load(torch, file, size)
+    except OSError as error:
+        if error.errno is not None:  # of the disk, not of PyTorch's reader
+            raise
+        raise _damaged(shown) from error
+    except Exception as error:
+        if "weights" in str(error).lower():  # PyTorch's own message fills a screen
+            raise InputError(
+                f"{shown}: holds pickled Python objects, which are never loaded: "
+                "save one tensor, or a dict of tensors, with torch.save."
+            ) from error
+        raise _damaged(shown) from error
+    named = content if isinstance(content, dict) else {"features": content}
+    members: dict[str, Callable[[], Stored]] = {
+        str(key): partial(_stored, torch, value, shown) for key, value in named.items()
+    }
+    return Contents(shown, size, members)
+
+
+def _check_archive(file: IO[bytes], shown: str) -> None:
+    """Compare the checksums, which PyTorch does not; older files of its are no archives."""
+    if not zipfile.is_zipfile(file):
+        return
+    archive = open_zip(file)
+    for member in archive.filelist:
+        check_bomb(shown, member.file_size, member.compress_size)
+    if archive.testzip() is not None:
+        raise InputError(
+            f"{shown}: its checksums do not agree: it is damaged, or was saved without them "
+            "(set_crc32_options): write it again with torch.save."
+        )
+    if any(member.external_attr & _FOLDER for member in archive.filelist):
+        raise _damaged(shown)
+
+
+def _load(torch: Any, file: IO[bytes], size: int) -> Any:
+    small = size <= _scratch.IN_MEMORY
+    if small or not zipfile.is_zipfile(file):
+        file.seek(0)
+        content = io.BytesIO(file.read()) if small else file
+        return torch.load(content, map_location="cpu", weights_only=True)
+    # PyTorch maps a file by its name: a copy that nobody else knows, gone once it is closed.
+    with tempfile.NamedTemporaryFile(dir=_scratch.scratch_folder(), suffix=".pt") as copy:
+        file.seek(0)
+        shutil.copyfileobj(file, copy)
+        copy.flush()
+        return torch.load(copy.name, map_location="cpu", weights_only=True, mmap=True)
+
+
+def _damaged(shown: str) -> InputError:
+    return InputError(
+        f"{shown}: is damaged or truncated, or not PyTorch's: write it again with torch.save."
+    )
+
+
+def _stored(torch: Any, value: Any, shown: str) -> Stored:
+    """Check that a value is a plain tensor or array, before anything of it is copied."""
+    if isinstance(value, StoredArray):
+        return _held(shown, value.array())
+    if not isinstance(value, torch.Tensor):
+        raise InputError(
+            f"{shown}: holds a {type(value).__name__} where a tensor is needed: "
+            "save one tensor, or a dict of tensors, with torch.save."
+        )
+    if value.layout != torch.strided or value.is_complex() or value.is_quantized:
+        raise InputError(
+            f"{shown}: holds a sparse, complex or quantised tensor: save it dense and real."
+        )
+    # A view can claim any shape on a few bytes.
+    stored = value.untyped_storage().nbytes()
+    if value.numel() * value.element_size() > stored:
+        raise InputError(
+            f"{shown}: its tensor of shape {tuple(value.shape)} repeats {stored} stored "
+            "bytes: save tensor.contiguous()."
+        )
+    tensor, shape, single = value.detach(), tuple(value.shape), np.dtype(np.float32)
+    if not tensor.is_floating_point() or str(tensor.dtype) in TORCH_FLOATS:
+        return _held(shown, np.asarray(tensor.numpy(force=True)))
+
+    def widened() -> Iterator[bytes]:
+        # NumPy has neither bfloat16 nor anything narrower.
+        for block in tensor.split(_ROWS) if shape else [tensor]:
+            yield block.float().numpy(force=True).tobytes()
+
+    return Stored(
+        shown, shape, single, make=lambda: _scratch.gather(widened(), dtype=single, shape=shape)
+    )
+
+
+def _held(shown: str, array: NDArray[Any]) -> Stored:
+    return Stored(shown, array.shape, array.dtype, make=lambda: array)
+
+
+class _StoredType:
+    """What a pickled NumPy dtype is read into: its name and byte order, nothing that NumPy made."""
+
+    def __init__(self, code: str, *_: object) -> None:
+        self.code, self.order = code, "="
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.order = state[1]
+
+
+class StoredArray:
+    """What a pickled NumPy array is read into: torch-fidelity caches its statistics as such."""
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        _, self.shape, self.type, self.fortran, self.content = state
+
+    def array(self) -> NDArray[Any]:
+        """Build the array, of plain numbers or not at all."""
+        try:
+            if not (isinstance(self.type, _StoredType) and isinstance(self.content, bytes)):
+                raise ValueError("an array without its numbers")
+            code = str(self.type.code)
+            if not (code[:1] in "fiub" and code[1:].isdigit()):
+                raise ValueError(f"an array of {display(code, limit=40)}")
+            dtype = np.dtype(code)
+            if self.type.order == ">":
+                dtype = dtype.newbyteorder(">")
+            order: Literal["F", "C"] = "F" if self.fortran else "C"
+            return np.frombuffer(self.content, dtype=dtype).reshape(self.shape, order=order)
+        except (AttributeError, TypeError) as error:  # made of nothing; a type that is none
+            raise ValueError(display(error, limit=80)) from error
+
+
+@contextmanager
+def _numpy_stand_ins(torch: Any) -> Iterator[None]:
+    """Let PyTorch's own safe reader take NumPy arrays for what they are: bytes and a shape.
+
+    It would read them with NumPy's own constructors if told so; those trust what they are given.
+    """
+
+    def reconstruct(*_: object) -> StoredArray:
+        return StoredArray()
+
+    names: list[tuple[Any, str]] = [
+        (reconstruct, "numpy._core.multiarray._reconstruct"),
+        (reconstruct, "numpy.core.multiarray._reconstruct"),
+        (StoredArray, "numpy.ndarray"),
+        (_StoredType, "numpy.dtype"),
+    ]
+    # Bytes are pickled as text with an encoding. PyTorch lets the file choose any of Python's; one
+    # of them, punycode, takes quadratic time. What is allowed there cannot be taken away in public.
+    allowed = torch._weights_only_unpickler._get_allowed_globals()
+    any_encoding = allowed["_codecs.encode"]
+    allowed["_codecs.encode"] = _latin1
+    try:
+        with torch.serialization.safe_globals(names):
+            yield
+    finally:
+        allowed["_codecs.encode"] = any_encoding
+
+
+def _latin1(text: str, encoding: str) -> bytes:
+    if encoding != "latin1":  # the one that pickle uses
+        raise ValueError("bytes in an encoding that is not pickle's")
+    return text.encode("latin1")
+
+
+# --- Apache Parquet -------------------------------------------------------------------------------
+
+_BATCH = 4096
+"""Rows that are decoded at a time."""
+
+
+def parquet_contents(file: IO[bytes], size: int, shown: str) -> Contents:
+    """Read the schema of a table: a column of lists, or a numeric column a feature; labels."""
+    needed_for = f"{shown}: reading it"
+    parquet = library("pyarrow.parquet", extra="parquet", needed_for=needed_for, instead=_AS_NPY)
+    table = parquet.ParquetFile(file, page_checksum_verification=True)
+    names = list(table.schema_arrow.names)
+    if len(set(names)) < len(names):
+        raise InputError(f"{shown}: has two columns of one name: rename one of them.")
+    rows = table.metadata.num_rows
+    members: dict[str, Callable[[], Stored]] = {
+        field.name: partial(_label_column, parquet, field, rows, file, size, shown)
+        for field in table.schema_arrow
+    }
+    lists = [name for name in FEATURE_KEYS[:2] if name in names]
+    for name in lists:
+        members[name] = partial(_feature_columns, table, [name], size, shown)
+    wide = [] if lists else [name for name in names if name not in LABEL_KEYS]
+    if not lists:
+        members["features"] = partial(_feature_columns, table, wide, size, shown)
+    return Contents(shown, size, members, columns=wide)
+
+
+def _feature_columns(table: Any, columns: list[str], size: int, shown: str) -> Stored:
+    """Check that these columns hold numbers, or lists of them; read the first rows."""
+    from pyarrow import types
+
+    schema = table.schema_arrow
+    as_lists = len(columns) == 1 and types.is_nested(schema.field(columns[0]).type)
+    for name in columns:
+        kind = schema.field(name).type
+        if as_lists and hasattr(kind, "value_type"):
+            kind = kind.value_type
+        if not (types.is_floating(kind) or types.is_integer(kind)):
+            raise InputError(
+                f"{shown}: column {display(name, limit=40)} holds {display(kind, limit=40)}, "
+                "not numbers: keep a column of lists `features`, or numeric columns only."
+            )
+    rows = table.metadata.num_rows
+    if rows < 1 or not columns:
+        raise InputError(f"{shown}: has {rows} rows and {len(columns)} columns: write it again.")
+    batches = table.iter_batches(batch_size=_BATCH, columns=columns)
+    blocks = (_block(batch, as_lists, shown) for batch in batches if batch.num_rows)
+    first = next(blocks, None)
+    if first is None:
+        raise InputError(f"{shown}: has {rows} rows announced and none there: write it again.")
+    shape = (rows, first.shape[1])
+    check_bomb(shown, math.prod(shape) * first.itemsize, size)
+
+    def chunks() -> Iterator[bytes]:
+        yield first.tobytes()
+        for block in blocks:
+            if block.shape[1] != shape[1]:
+                raise _ragged(shown)
+            yield block.astype(first.dtype, copy=False).tobytes()
+
+    return Stored(
+        shown,
+        shape,
+        first.dtype,
+        make=lambda: _scratch.gather(chunks(), dtype=first.dtype, shape=shape),
+    )
+
+
+def _block(batch: Any, as_lists: bool, shown: str) -> NDArray[Any]:
+    """Return one batch of rows as an array (rows, d)."""
+    if any(column.null_count for column in batch.columns):
+        raise _missing(shown)
+    if not as_lists:
+        return np.column_stack([column.to_numpy(zero_copy_only=False) for column in batch.columns])
+    lists = batch.column(0)
+    values = lists.flatten()
+    if values.null_count:
+        raise _missing(shown)
+    # Row lengths are equal exactly if every list starts where equal lists would.
+    d, rest = divmod(len(values), len(lists))
+    lengths = lists.value_lengths().to_numpy(zero_copy_only=False)
+    if rest or (lengths != d).any():
+        raise _ragged(shown)
+    return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(len(lists), d)
+
+
+def _label_column(
+    parquet: Any, field: Any, rows: int, file: IO[bytes], size: int, shown: str
+) -> Stored:
+    """Check that a column holds integers or texts."""
+    from pyarrow import types
+
+    name, kind = field.name, field.type
+    texts = kind.value_type if types.is_dictionary(kind) else kind
+    if not (types.is_integer(kind) or types.is_string(texts) or types.is_large_string(texts)):
+        raise InputError(
+            f"{shown}: column {display(name, limit=40)} holds {display(kind, limit=40)}: "
+            "labels are integers or texts, one per row."
+        )
+
+    def load() -> NDArray[Any]:
+        # The same number or text may fill millions of rows of a small file.
+        check_bomb(shown, rows * 8, size, "labels")
+        # Kept as codes and a dictionary, however long the texts are.
+        table = parquet.ParquetFile(
+            file,
+            read_dictionary=[] if types.is_integer(kind) else [name],
+            page_checksum_verification=True,
+        )
+        column = table.read(columns=[name]).column(0)
+        if column.null_count:
+            raise _missing(shown)
+        if types.is_integer(kind):
+            return np.asarray(column.to_numpy())
+        encoded = column.unify_dictionaries().combine_chunks()
+        known = np.array(encoded.dictionary.to_pylist())
+        check_bomb(shown, rows * known.itemsize, size, "labels")
+        return np.asarray(known[encoded.indices.to_numpy()])
+
+    dtype = np.dtype("i8" if types.is_integer(kind) else "U1")
+    return Stored(shown, (rows,), dtype, make=load)
+
+
+def _missing(shown: str) -> InputError:
+    return InputError(f"{shown}: has missing values: drop those rows.")
+
+
+def _ragged(shown: str) -> InputError:
+    return InputError(
+        f"{shown}: has lists of different lengths: every row needs the same number of features."
+    )
