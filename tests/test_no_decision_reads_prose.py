@@ -141,7 +141,7 @@ def reading(source: str) -> list[int]:
 
 
 FOREIGN = {
-    "genbounds/features/encoders/_torch.py": 1,
+    "genbounds/features/encoders/_request.py": 1,
     "genbounds/files/_foreign.py": 1,
     "genbounds/simulate/arms/_engine.py": 1,
 }

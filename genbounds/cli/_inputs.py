@@ -373,7 +373,7 @@ def _input(
         contexts, classes = (
             None
             if getattr(reading, role) is None
-            else gb.files.labels_named(contents, _label_name(path, contents, role, reading))
+            else contents.label(_label_name(path, contents, role, reading))
             for role in ("contexts", "by")
         )
         origin = contents.origin
@@ -437,7 +437,7 @@ def _labels(
         array = FOLDER_LABELS if asked == FOLDERS else asked
         if asked is not None and (needed or array in held):
             names[role] = _label_name(path, contents, role, reading)
-    usual = gb.files.labels_of(contents, groups=names.get("groups"), strata=names.get("strata"))
+    usual = contents.labels(groups=names.get("groups"), strata=names.get("strata"))
     groups, classes = usual.groups, usual.strata
     labels = {"groups": groups, "strata": classes}
     undecided = None
@@ -455,7 +455,7 @@ def _labels(
             labels["strata"], undecided = None, classes if by_design else None
     for role, asked in (("order", reading.row_order), ("seeds", reading.seeds)):
         if asked is not None and (needed or asked in held):
-            labels[role] = gb.files.labels_named(contents, asked)
+            labels[role] = contents.label(asked)
     if "order" in labels:
         undecided = None  # blocks are the groups
     elif "seeds" in labels and groups is None:

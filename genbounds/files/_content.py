@@ -35,9 +35,6 @@ list of the names that stand for 0, 1, … in the array ``labels``."""
 DIGEST_KEY = "genbounds.sha256."
 """``genbounds.sha256.features`` in the metadata of a file of ours: the digest of that array."""
 
-_REAL = "fiub"
-"""Kinds of NumPy's types that are real numbers."""
-
 _LARGEST_IMAGE = 178_956_970
 """Pixels: Pillow refuses larger images in files; what a network takes is a thousand times less."""
 
@@ -67,6 +64,22 @@ class Statistics:
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.mean, self.cov, self.n))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Labels:
+    """Which group and which stratum each row of a file belongs to.
+
+    Attributes
+    ----------
+    groups : ndarray of shape (n,) or None
+        Integers or texts. Rows of one group depend on one another.
+    strata : ndarray of shape (n,) or None
+        Integers or texts. The design fixed how many rows each stratum has: classes, usually.
+    """
+
+    groups: NDArray[Any] | None = None
+    strata: NDArray[Any] | None = None
 
 
 # What a file holds beyond 256 MiB from less than 1/200 of that is refused unread: real features
@@ -137,6 +150,14 @@ class Stored:
         """Whether its rows lie in the file as they are, one after the other."""
         return self.make is None and not self.fortran
 
+    def check_real(self) -> None:
+        """Refuse other things than real numbers."""
+        if self.dtype.kind not in "fiub":
+            raise InputError(
+                f"{self.shown}: holds {display(self.dtype, limit=60)}, not real numbers: "
+                "save a float array of shape (n, d)."
+            )
+
     def load(self) -> NDArray[Any]:
         """Return the array, read-only."""
         if self.make is not None:
@@ -177,7 +198,9 @@ def digests_of(key: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
     return {"digest": metadata.get(DIGEST_KEY + key), "names": names}
 
 
-def said_in(metadata: object, arrays: Collection[str]) -> tuple[dict[str, str], dict[str, str]]:
+def said_in(
+    metadata: Mapping[str, Any], arrays: Collection[str]
+) -> tuple[dict[str, str], dict[str, str]]:
     """Return where features came from, and by array of labels its names, as metadata say.
 
     Raises
@@ -186,7 +209,7 @@ def said_in(metadata: object, arrays: Collection[str]) -> tuple[dict[str, str], 
         If they hold the digest of an array that is not there.
     """
     origin, names = {}, {}
-    for key, text in metadata.items() if isinstance(metadata, dict) else ():
+    for key, text in metadata.items():
         if key.startswith(DIGEST_KEY):
             if key.removeprefix(DIGEST_KEY) not in arrays:
                 raise ValueError("it lacks an array of which it has the checksum")
@@ -254,8 +277,7 @@ class Contents:
             if self._holds_statistics(found):
                 return None
         stored = self.arrays[found[0]]()
-        if stored.dtype.kind not in _REAL:
-            raise _not_real(stored)
+        stored.check_real()
         if self.values and len(stored.shape) == 1:
             column = stored
             stored = replace(
@@ -291,7 +313,7 @@ class Contents:
             )
         if not found and not statistics:
             raise InputError(
-                f"{self.shown}: has no known array, only: {names_of(self.arrays)}. Name the "
+                f"{self.shown}: has no known array, only: {_names_of(self.arrays)}. Name the "
                 "features `features`, `reps`, `feats` or `arr_0`, or the statistics `mu` and "
                 "`sigma`."
             )
@@ -319,8 +341,7 @@ class Contents:
             )
         others = {key: self.arrays[key]() for key in ("n", "rows") if key in self.arrays}
         for stored in (mean, cov, *others.values()):
-            if stored.dtype.kind not in _REAL:
-                raise _not_real(stored)
+            stored.check_real()
         n = _count(shown, others["n"]) if "n" in others else self.known_n()
         if self.pack:
             _log.warning(
@@ -362,6 +383,57 @@ class Contents:
             )
         return stored
 
+    def labels(self, *, groups: str | None, strata: str | None) -> Labels:
+        """Read the labels of these names; by default of the usual ones, where they are there."""
+        if groups is None and "groups" in self.arrays:
+            groups = "groups"
+        if strata is None:
+            strata = next((name for name in ("strata", "labels") if name in self.arrays), None)
+        return Labels(
+            None if groups is None else self.label(groups),
+            None if strata is None else self.label(strata),
+        )
+
+    def label(self, name: str, n: int | None = None) -> NDArray[Any]:
+        """Read the array `name`: one label for each of n rows, by default of its features."""
+        shown, called = self.shown, display(name, limit=40)
+        if name not in self.arrays:
+            raise InputError(
+                f"{shown}: has no array {called}, only: {_names_of(self.arrays)}. Name one of "
+                "these, or save it with them (.npz)."
+            )
+        rows = n if n is not None or self.features is None else self.features.shape[0]
+        if rows is None:
+            raise InputError(
+                f"{shown}: holds statistics, which have no rows to label: use the features' own "
+                "file."
+            )
+        if name in self.columns:
+            raise InputError(
+                f"{shown}: {called} is one of the numeric columns that are the features: call it "
+                "`groups`, `strata` or `labels`, or keep the features in one column of lists."
+            )
+        stored = self.arrays[name]()
+        if stored.shape != (rows,):
+            raise InputError(
+                f"{shown}: {called} has shape {stored.shape} beside {rows} rows: it needs one "
+                "label a row."
+            )
+        if stored.dtype.kind not in "iubUS":
+            raise InputError(
+                f"{shown}: {called} holds {display(stored.dtype, limit=40)}: "
+                "labels are integers or texts."
+            )
+        labels = stored.load()
+        if labels.dtype.kind == "b":
+            labels = labels.astype(np.int64)
+        elif labels.dtype.kind == "S":
+            labels = _decoded(shown, called, labels)
+        elif name in self.names and labels.dtype.kind in "iu":
+            labels = _named(shown, called, labels, self.names[name], self.packed)
+        labels.flags.writeable = False
+        return labels
+
 
 def _advice(stored: Stored) -> str:
     """Say what to do with an array that holds no features, by what it looks like."""
@@ -374,30 +446,22 @@ def _advice(stored: Stored) -> str:
     return "features need shape (n, d), one row per sample"
 
 
-def names_of(arrays: Mapping[str, Any]) -> str:
+def _names_of(arrays: Mapping[str, Any]) -> str:
     """Return the names of a file's arrays as one printable text."""
     shown = [display(key, limit=40) for key in arrays]
     more = f" and {len(shown) - 8} more" if len(shown) > 8 else ""
     return (", ".join(shown[:8]) + more) or "nothing"
 
 
-def _not_real(stored: Stored) -> InputError:
-    return InputError(
-        f"{stored.shown}: holds {display(stored.dtype, limit=60)}, not real numbers: "
-        "save a float array of shape (n, d)."
-    )
-
-
 def _count(shown: str, stored: Stored) -> int:
     """Return the number of samples behind statistics."""
-    count = stored.load() if math.prod(stored.shape) == 1 else np.array(np.nan)
-    if not (float(count.item()) >= 1.0 and float(count.item()) % 1.0 == 0.0):
-        said = display(count, limit=40) if math.prod(stored.shape) == 1 else "an array"
+    count = stored.load().item() if math.prod(stored.shape) == 1 else "an array"
+    if isinstance(count, str) or not (count >= 1.0 and count % 1.0 == 0.0):
         raise InputError(
-            f"{shown}: n is {said}: it must be the number of samples, a whole number; "
-            "leave it out if it is not known."
+            f"{shown}: n is {display(count, limit=40)}: it must be the number of samples, a whole "
+            "number; leave it out if it is not known."
         )
-    return int(count.item())
+    return int(count)
 
 
 def _part(shown: str, stored: Stored, d: int, n: int | None) -> NDArray[Any]:
@@ -414,81 +478,9 @@ def _part(shown: str, stored: Stored, d: int, n: int | None) -> NDArray[Any]:
     return stored.load()
 
 
-# --- labels -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Labels:
-    """Which group and which stratum each row of a file belongs to.
-
-    Attributes
-    ----------
-    groups : ndarray of shape (n,) or None
-        Integers or texts. Rows of one group depend on one another.
-    strata : ndarray of shape (n,) or None
-        Integers or texts. The design fixed how many rows each stratum has: classes, usually.
-    """
-
-    groups: NDArray[Any] | None = None
-    strata: NDArray[Any] | None = None
-
-
-def labels_of(contents: Contents, *, groups: str | None, strata: str | None) -> Labels:
-    """Read the labels of a file."""
-    usual = {"groups": ("groups",), "strata": ("strata", "labels")}
-    names = {"groups": groups, "strata": strata}
-    for role in (role for role, name in names.items() if name is None):
-        names[role] = next((name for name in usual[role] if name in contents.arrays), None)
-    return Labels(
-        **{role: labels_named(contents, name) for role, name in names.items() if name is not None}
-    )
-
-
-def labels_named(contents: Contents, name: str) -> NDArray[Any]:
-    """Read the array `name` of a file, which has one label per row of its features."""
-    if name not in contents.arrays:
-        raise InputError(
-            f"{contents.shown}: has no array {display(name, limit=40)}, "
-            f"only: {names_of(contents.arrays)}. Name one of these, or save it with them (.npz)."
-        )
-    features = contents.features
-    if features is None:
-        raise InputError(
-            f"{contents.shown}: holds statistics, which have no rows to label: "
-            "use the features' own file."
-        )
-    return label_array(contents, name, features.shape[0])
-
-
-def label_array(contents: Contents, name: str, n: int) -> NDArray[Any]:
-    """Read one array of labels and check it against the number of rows."""
-    shown, called = contents.shown, display(name, limit=40)
-    if name in contents.columns:
-        raise InputError(
-            f"{shown}: {called} is one of the numeric columns that are the features: call it "
-            "`groups`, `strata` or `labels`, or keep the features in one column of lists."
-        )
-    stored = contents.arrays[name]()
-    if stored.shape != (n,):
-        raise InputError(
-            f"{shown}: {called} has shape {stored.shape} beside {n} rows: it needs one label a row."
-        )
-    if stored.dtype.kind not in "iubUS":
-        raise InputError(
-            f"{shown}: {called} holds {display(stored.dtype, limit=40)}: "
-            "labels are integers or texts."
-        )
-    labels = _texts(shown, called, stored) if stored.dtype.kind == "S" else stored.load()
-    if name in contents.names and labels.dtype.kind in "iu":
-        labels = _named(shown, called, labels, contents.names[name], contents.packed)
-    labels = labels.astype(np.int64) if labels.dtype.kind == "b" else labels
-    labels.flags.writeable = False
-    return labels
-
-
-def _texts(shown: str, called: str, stored: Stored) -> NDArray[Any]:
+def _decoded(shown: str, called: str, labels: NDArray[Any]) -> NDArray[Any]:
     try:
-        return np.asarray(np.char.decode(stored.load(), "utf-8"))
+        return np.asarray(np.char.decode(labels, "utf-8"))
     except UnicodeDecodeError as error:
         raise InputError(f"{shown}: {called} holds bytes that are not UTF-8.") from error
 

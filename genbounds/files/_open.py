@@ -31,7 +31,6 @@ from genbounds.files._content import (
     Contents,
     Stored,
     check_bomb,
-    label_array,
 )
 from genbounds.files._foreign import parquet_contents, torch_contents
 from genbounds.files._plain import npy_contents, npz_contents, safetensors_contents
@@ -312,7 +311,7 @@ class _Shard:
     def label(self, name: str) -> NDArray[Any]:
         """Read an array of labels."""
         with self.opened() as contents:
-            return label_array(contents, name, self.shape[0])
+            return contents.label(name)
 
 
 def _joined(shown: str, paths: Sequence[Path]) -> Contents:

@@ -10,11 +10,15 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.features._encoder import Encoder
-from genbounds.features._preprocessing import Preprocessing, as_picture
+from genbounds.features._encoder import Encoder, Preprocessing, as_picture
 from genbounds.features.encoders._networks import load_script
-from genbounds.features.encoders._request import Request
-from genbounds.features.encoders._torch import building, followed_by, read_weights, torch_encoder
+from genbounds.features.encoders._request import (
+    Request,
+    building,
+    followed_by,
+    read_weights,
+    torch_encoder,
+)
 from genbounds.features.encoders._weights import Weights
 from genbounds.validation import InputError
 

@@ -1,24 +1,30 @@
-"""``module:function``: a user's own Python as an encoder or as an arm that generates samples."""
+"""``module:function``: a user's own Python as an encoder, or as an arm that generates samples."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from genbounds._text import display
+from genbounds.features._encoder import Encoder, FunctionEncoder, evaluating, rgb, stack_images
 from genbounds.features._extract import encode
-from genbounds.files import display
-from genbounds.validation import InputError
+from genbounds.features.encoders._request import Request
+from genbounds.features.encoders._weights import file_digest, versions
+from genbounds.validation import InputError, as_numpy
 
 if TYPE_CHECKING:
     from genbounds.arms import Arm
-    from genbounds.features._encoder import Encoder
 
 _PATTERN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
@@ -111,3 +117,77 @@ def live_arm(text: str, encoder: Encoder | None = None) -> Arm:
             "draw(n, rng); if it is a class, name an instance."
         )
     return _LiveArm(sample, encoder)
+
+
+def no_encoder() -> Encoder:
+    """Make what passes rows on that are features already."""
+
+    def stacked(batch: Sequence[Any]) -> NDArray[Any]:
+        widths = list(dict.fromkeys(len(row) for row in batch))
+        if len(widths) > 1:
+            raise InputError(
+                f"the input holds rows of {widths[0]} and rows of {widths[1]} features: give files "
+                "of one encoder."
+            )
+        return np.stack(batch)
+
+    return FunctionEncoder(encode=stacked, takes="rows", description={})
+
+
+def python_encoder(request: Request) -> Encoder:
+    """Make an encoder of ``module:function``, or of a `Preprocessing` and a function."""
+    target = entry_point(request.model)
+    if isinstance(target, Encoder) and not isinstance(target, type):
+        request.without_options(of="an encoder of your own")
+        return target
+    if not callable(target):
+        raise InputError(
+            f"{display(request.model)}: is neither a function of a list of items nor an encoder."
+        )
+    own = getattr(target, "preprocessing", None)
+    preprocessing = None
+    if own is not None or request.overrides:
+        preprocessing = request.preprocessing(**({} if own is None else asdict(own)))
+        request = replace(request, overrides={})  # they are used
+    request.without_options(of="a Python function")
+
+    def encode(batch: Sequence[Any]) -> NDArray[Any]:
+        given: Any = list(batch) if preprocessing is None else stack_images(batch)
+        with evaluating(target):
+            return as_numpy("features", target(given))
+
+    return FunctionEncoder(
+        encode=encode,
+        preprocessing=preprocessing or _decoded,
+        takes="images" if preprocessing is not None else None,
+        description={
+            "encoder": request.name,
+            "weights": _source_digest(target),
+            "preprocessing": "its own" if preprocessing is None else preprocessing.describe(),
+            "libraries": versions("numpy", "pillow"),
+        },
+    )
+
+
+def _source_digest(target: Any) -> str:
+    """Return a digest of the file that defines a function, in place of one of its weights."""
+    digest = getattr(target, "weights", None)
+    if isinstance(digest, str):
+        return digest
+    module = sys.modules.get(getattr(target, "__module__", "") or "")
+    file = getattr(module, "__file__", None)
+    if file and Path(file).is_file():
+        return f"source {file_digest(Path(file))}"
+    text = inspect.getsource(target) if inspect.isfunction(target) else repr(type(target))
+    return f"source sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _decoded(item: Any) -> Any:
+    """Decode a Pillow image, or a grey one that is an array; leave everything else as it is."""
+    from PIL import Image
+
+    if isinstance(item, np.ndarray):
+        picture = item.dtype == np.uint8 and (item.ndim == 2 or item.shape[2:] == (1,))
+    else:
+        picture = isinstance(item, Image.Image)
+    return rgb(item) if picture else item
