@@ -98,7 +98,7 @@ class Source(ABC):
         Returns
         -------
         dict of str to Counter
-            Of `genbounds._pictures.FACTS`; empty if the items are no pictures.
+            Of `genbounds.origins.FACTS`; empty if the items are no pictures.
         """
         if self.kind != "images":
             return {}
@@ -167,7 +167,7 @@ def decode_image(content: Path | bytes) -> Any:
 
 
 def facts_of(content: Any) -> dict[str, str]:
-    """Say what the header of an image, or an array, tells of `genbounds._pictures.FACTS`."""
+    """Say what the header of an image, or an array, tells of `genbounds.origins.FACTS`."""
     if isinstance(content, np.ndarray):
         height, width = content.shape[:2]
         return _facts("array", "RGB" if content.shape[2:] == (3,) else "L", height * width)
