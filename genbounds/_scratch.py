@@ -9,7 +9,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 # An array of more bytes goes to a scratch file instead of memory.
 IN_MEMORY = 1 << 26
 # Of 1, 4 and 16 MiB the smallest size at which copying a file runs at the speed of the disk.
-_CHUNK = 1 << 22
+CHUNK = 1 << 22
 _AT_ONCE = 1 << 29
 """Bytes of a dask array that are computed together, so that many workers have something to do."""
 
@@ -62,13 +62,6 @@ def gather(
         return np.memmap(buffer, dtype=dtype, mode="r", shape=shape, order=order)
 
 
-def chunks_of(stream: IO[bytes], size: int) -> Iterator[bytes]:
-    """Yield the next `size` bytes of a stream, or as many as there are."""
-    while size > 0 and (chunk := stream.read(min(_CHUNK, size))):
-        size -= len(chunk)
-        yield chunk
-
-
 def by_rows(
     x: NDArray[Any], change: Callable[[slice], NDArray[Any]], dtype: np.dtype[Any]
 ) -> NDArray[Any]:
@@ -85,7 +78,7 @@ def by_rows(
 
 def row_parts(x: NDArray[Any]) -> Iterator[slice]:
     """Yield slices of some rows each, of a few megabytes, one after the other."""
-    step = max(1, _CHUNK // max(1, x[:1].nbytes))
+    step = max(1, CHUNK // max(1, x[:1].nbytes))
     for start in range(0, len(x), step):
         yield slice(start, start + step)
 

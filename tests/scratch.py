@@ -12,7 +12,7 @@ def keep_in_memory(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
 
 def read_at_once(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     """Let files be read in chunks of so many bytes."""
-    monkeypatch.setattr("genbounds._scratch._CHUNK", size)
+    monkeypatch.setattr("genbounds._scratch.CHUNK", size)
 
 
 def compute_at_once(monkeypatch: pytest.MonkeyPatch, size: int) -> None:

@@ -16,7 +16,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds._scratch import chunks_of, gather, row_parts
+from genbounds import _scratch
 from genbounds._text import display
 from genbounds.origins import marked
 from genbounds.validation import Float, InputError
@@ -34,6 +34,9 @@ NAMES_KEY = ".names"
 list of the names that stand for 0, 1, … in the array ``labels``."""
 DIGEST_KEY = "genbounds.sha256."
 """``genbounds.sha256.features`` in the metadata of a file of ours: the digest of that array."""
+
+_REAL = "fiub"
+"""Kinds of NumPy's types that are real numbers."""
 
 _LARGEST_IMAGE = 178_956_970
 """Pixels: Pillow refuses larger images in files; what a network takes is a thousand times less."""
@@ -150,19 +153,13 @@ class Stored:
         """Whether its rows lie in the file as they are, one after the other."""
         return self.make is None and not self.fortran
 
-    def check_real(self) -> None:
-        """Refuse other things than real numbers."""
-        if self.dtype.kind not in "fiub":
-            raise InputError(
-                f"{self.shown}: holds {display(self.dtype, limit=60)}, not real numbers: "
-                "save a float array of shape (n, d)."
-            )
-
     def load(self) -> NDArray[Any]:
         """Return the array, read-only."""
         if self.make is not None:
             return self.make()
-        return gather(self._bytes(), dtype=self.dtype, shape=self.shape, fortran=self.fortran)
+        return _scratch.gather(
+            self._bytes(), dtype=self.dtype, shape=self.shape, fortran=self.fortran
+        )
 
     def chunks(self) -> Iterator[bytes]:
         """Yield its bytes, row after row."""
@@ -170,18 +167,22 @@ class Stored:
             yield from self._bytes()
             return
         array = self.load()
-        for part in row_parts(array):
+        for part in _scratch.row_parts(array):
             yield array[part].tobytes()
 
     def _bytes(self) -> Iterator[bytes]:
         """Yield its bytes as they lie in the file; raise ValueError if the digest is another's."""
-        digest = digest_of(self.dtype, self.shape, self.names)
+        digest = None
+        if self.digest is not None:
+            digest = digest_of(self.dtype, self.shape, self.names)
+        left = self.dtype.itemsize * math.prod(self.shape)
         with self.data() as stream:
-            for chunk in chunks_of(stream, self.dtype.itemsize * math.prod(self.shape)):
-                if self.digest is not None:
+            while left > 0 and (chunk := stream.read(min(_scratch.CHUNK, left))):
+                left -= len(chunk)
+                if digest is not None:
                     digest.update(chunk)
                 yield chunk
-        if self.digest not in (None, digest.hexdigest()):
+        if digest is not None and digest.hexdigest() != self.digest:
             raise ValueError("its numbers do not fit the checksum in it")
 
 
@@ -277,7 +278,8 @@ class Contents:
             if self._holds_statistics(found):
                 return None
         stored = self.arrays[found[0]]()
-        stored.check_real()
+        if stored.dtype.kind not in _REAL:
+            raise _not_real(stored)
         if self.values and len(stored.shape) == 1:
             column = stored
             stored = replace(
@@ -341,7 +343,8 @@ class Contents:
             )
         others = {key: self.arrays[key]() for key in ("n", "rows") if key in self.arrays}
         for stored in (mean, cov, *others.values()):
-            stored.check_real()
+            if stored.dtype.kind not in _REAL:
+                raise _not_real(stored)
         n = _count(shown, others["n"]) if "n" in others else self.known_n()
         if self.pack:
             _log.warning(
@@ -451,6 +454,13 @@ def _names_of(arrays: Mapping[str, Any]) -> str:
     shown = [display(key, limit=40) for key in arrays]
     more = f" and {len(shown) - 8} more" if len(shown) > 8 else ""
     return (", ".join(shown[:8]) + more) or "nothing"
+
+
+def _not_real(stored: Stored) -> InputError:
+    return InputError(
+        f"{stored.shown}: holds {display(stored.dtype, limit=60)}, not real numbers: "
+        "save a float array of shape (n, d)."
+    )
 
 
 def _count(shown: str, stored: Stored) -> int:

@@ -21,7 +21,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from genbounds._scratch import chunks_of, gather
+from genbounds._scratch import gather
 from genbounds._text import display
 from genbounds.files._content import (
     METADATA_KEY,
@@ -298,16 +298,16 @@ def _member(
         )
     shape = tuple(entry["shape"])
     data = partial(at, file, start + entry["data_offsets"][0])
+    stored = Stored(shown, shape, dtype, data=data, **digests_of(key, metadata))
     if entry["dtype"] != "BF16":
-        return Stored(shown, shape, dtype, data=data, **digests_of(key, metadata))
+        return stored
     single = np.dtype("<f4")
 
     def widened() -> Any:
         # BF16 is the upper half of a float32.
-        with data() as stream:
-            halves = chunks_of(stream, math.prod(shape) * 2)
-            wide = (np.frombuffer(chunk, "<u2").astype("<u4") << np.uint32(16) for chunk in halves)
-            return gather((x.tobytes() for x in wide), dtype=single, shape=shape)
+        halves = (np.frombuffer(chunk, dtype) for chunk in stored.chunks())
+        wide = (half.astype("<u4") << np.uint32(16) for half in halves)
+        return gather((x.tobytes() for x in wide), dtype=single, shape=shape)
 
     return Stored(shown, shape, single, make=widened)
 
