@@ -16,7 +16,7 @@ import numpy as np
 
 from experiments.vendi.coverage import Digits, NetworkDigits
 from genbounds.estimators import vendi_estimate
-from genbounds.estimators.vendi import _methods
+from genbounds.estimators.vendi import _exact
 from genbounds.simulate import SphereClustersArm
 
 COSINE = {"kernel": "cosine", "influences": False}
@@ -59,9 +59,9 @@ def measured(draw: Draw, n: int, ratio: int, order: float, samples: int) -> tupl
     for i in range(samples):
         x = draw(n, rng)
         plugin = vendi_estimate(x, order=order, estimator="plugin", **COSINE).value
-        with mock.patch.object(_methods, "_third_order_counts", return_value=False):
+        with mock.patch.object(_exact, "_third_order_counts", return_value=False):
             second = vendi_estimate(x, order=order, **COSINE)
-        with mock.patch.object(_methods, "_third_order_counts", return_value=True):
+        with mock.patch.object(_exact, "_third_order_counts", return_value=True):
             third = vendi_estimate(x, order=order, **COSINE)
         removed[i] = third.value - second.value
         expected[i] = (second.value - plugin) / ratio

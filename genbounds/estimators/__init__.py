@@ -88,15 +88,15 @@ from genbounds.estimators.neighbours._ceiling import Ceiling as Ceiling
 from genbounds.estimators.neighbours._ceiling import (
     precision_recall_ceiling as precision_recall_ceiling,
 )
+from genbounds.estimators.neighbours._pairs import realism as realism
 from genbounds.estimators.neighbours._precision_recall import precision_recall as precision_recall
-from genbounds.estimators.neighbours._realism import realism as realism
 from genbounds.estimators.neighbours._reference import NeighbourReference as NeighbourReference
 from genbounds.estimators.neighbours._scored import NeighbourScores as NeighbourScores
 from genbounds.estimators.neighbours._scored import PrecisionRecall as PrecisionRecall
 from genbounds.estimators.smooth import SmoothScore as SmoothScore
 from genbounds.estimators.smooth._check import ScoreCheck as ScoreCheck
 from genbounds.estimators.smooth._check import check_score as check_score
-from genbounds.estimators.smooth._products import kernel_product as kernel_product
+from genbounds.estimators.smooth._score import kernel_product as kernel_product
 from genbounds.estimators.smooth._sliced import sliced_distance as sliced_distance
 from genbounds.estimators.vendi import vendi_estimate as vendi_estimate
 from genbounds.estimators.vendi import vendi_options as vendi_options

@@ -10,15 +10,14 @@ and of a set that was found on other rows both shares have exact upper limits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from genbounds._tables import Line, Warned
-from genbounds._text import number, percent, quoted, said_by
+from genbounds._text import number, percent, quoted
 from genbounds.core.checks import Checked, drawn, leaked
 from genbounds.core.design import row_design
 from genbounds.estimators.neighbours._pairs import Rows
@@ -29,6 +28,7 @@ from genbounds.results import Diagnostic
 from genbounds.validation import (
     Float,
     InputError,
+    blamed,
     check_count,
     check_open_unit,
     check_same_dimension,
@@ -296,17 +296,9 @@ def fitted(classifier: Any, real: Rows, fake: Rows) -> dict[str, Any]:
     y = np.repeat([0, 1], [len(real), len(fake)])
     found = _classifiers(len(x)) if classifier is None else _theirs(classifier)
     for machine in found.values():
-        with _failing("fit"):
+        with blamed("classifier"):
             machine.fit(x, y)
     return found
-
-
-@contextmanager
-def _failing(what: str) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:  # whatever somebody else's code raises
-        raise InputError(f"fails to {what}: {said_by(error)}.", argument="classifier") from error
 
 
 def _classifiers(rows: int) -> dict[str, Any]:
@@ -337,7 +329,7 @@ def _theirs(classifier: Any) -> dict[str, Any]:
 
 def looks_generated(machine: Any, rows: Rows) -> Float:
     """How much each row looks generated, to any scale."""
-    with _failing("predict"):
+    with blamed("classifier"):
         if hasattr(machine, "predict_proba"):
             found = np.asarray(machine.predict_proba(rows), dtype=np.float64)[:, 1]
         else:

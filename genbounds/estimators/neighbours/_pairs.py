@@ -1,4 +1,4 @@
-"""Exact nearest neighbours, and the pairs of rows close enough to lie in a ball.
+"""Exact nearest neighbours, the pairs of rows close enough to lie in a ball, and realism of rows.
 
 scikit-learn finds candidates in blocks. What is kept is computed again from the differences of
 rows, in double precision: equal rows are then at distance 0, and ties are ties, which the product
@@ -12,12 +12,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds.core.design import Index
-from genbounds.core.moments import spread_rows
+from genbounds.core.moments import row_blocks, spread_rows
 from genbounds.core.scale import unit_of
-from genbounds.validation import Float
+from genbounds.origins import check_same_encoder, origin_of
+from genbounds.samples import features_of
+from genbounds.validation import (
+    Float,
+    InputError,
+    check_count,
+    check_features,
+    check_finite,
+    check_same_dimension,
+)
 
 Rows = NDArray[Any]
 
@@ -50,7 +60,8 @@ FAR = 100.0
 DECADES = 9.0
 """Powers of ten from 1 up to which features have an ordinary size."""
 
-BLOCK_ROWS = 1024
+CENTRE_ROWS = 1024
+"""Rows, about, whose mean is the centre then."""
 
 
 def framing(reference: Rows) -> Callable[[Rows], Rows]:
@@ -59,12 +70,11 @@ def framing(reference: Rows) -> Callable[[Rows], Rows]:
     Products of matrices lose digits far from the origin, squares of numbers of extreme size all of
     them. Single precision is multiplied out in double precision and has no digits to lose.
     """
-    starts = range(0, len(reference), BLOCK_ROWS)
-    largest = max(float(np.abs(reference[start : start + BLOCK_ROWS]).max()) for start in starts)
+    largest = max(float(np.abs(block).max()) for _, block in row_blocks(reference))
     unit = unit_of(largest, decades=DECADES)
     shift: Float | None = None
     if reference.dtype.itemsize > 4:
-        few = np.asarray(spread_rows(reference, BLOCK_ROWS), np.float64) / unit
+        few = np.asarray(spread_rows(reference, CENTRE_ROWS), np.float64) / unit
         centre = few.mean(axis=0)
         if float(centre @ centre) > FAR**2 * float(few.var(axis=0).sum()):
             shift = centre * unit
@@ -108,12 +118,19 @@ class Neighbours:
         n = len(rows)
         squares = squared_distances(rows, np.repeat(np.arange(n), kept), others, index.ravel())
         index, squares = index.reshape(n, kept), squares.reshape(n, kept)
-        # What a fast distance is off by can hide a nearer row; at distance 0 there is none.
+        # What a fast distance is off by can hide a nearer row; at distance 0 there is none. Such
+        # rows are searched again, by differences of all pairs.
         error = ROUNDING * (_lengths(rows) + _lengths(others).max())
         farthest = squares.max(axis=1)
         doubtful = np.flatnonzero((error > DOUBT * farthest) & (farthest > 0.0))
-        if doubtful.size:
-            _search_exactly(rows, others, doubtful, index, squares, itself=among is None)
+        step = max(1, (BLOCK_MIB << 17) // len(others))
+        for start in range(0, doubtful.size, step):
+            some = doubtful[start : start + step]
+            distances = scipy.spatial.distance.cdist(rows[some], others, "sqeuclidean")
+            if among is None:
+                distances[np.arange(some.size), some] = np.inf
+            nearest = np.argpartition(distances, kept - 1, axis=1)[:, :kept]
+            index[some], squares[some] = nearest, np.take_along_axis(distances, nearest, 1)
         order = np.argsort(squares, axis=1, kind="stable")
         return cls(np.take_along_axis(index, order, 1), np.take_along_axis(squares, order, 1))
 
@@ -143,23 +160,6 @@ class Neighbours:
         return found
 
 
-def _search_exactly(
-    rows: Rows, others: Rows, doubtful: Index, index: Index, squares: Float, *, itself: bool
-) -> None:
-    """Find the nearest rows of some rows again, in place, from differences of all pairs."""
-    from scipy.spatial.distance import cdist
-
-    kept = index.shape[1]
-    step = max(1, (BLOCK_MIB << 17) // len(others))
-    for start in range(0, doubtful.size, step):
-        some = doubtful[start : start + step]
-        distances = cdist(rows[some], others, "sqeuclidean")
-        if itself:
-            distances[np.arange(some.size), some] = np.inf
-        nearest = np.argpartition(distances, kept - 1, axis=1)[:, :kept]
-        index[some], squares[some] = nearest, np.take_along_axis(distances, nearest, 1)
-
-
 def nearest_rows(x: Rows, y: Rows) -> tuple[Index, Float]:
     """Find the row of `y` that is nearest to each row of `x`, and their squared distance.
 
@@ -185,8 +185,6 @@ def close_pairs(
     tuple of ndarray
         Indices of both rows, squared distances.
     """
-    from sklearn.metrics import pairwise_distances_chunked
-
     # Fast distances err by a share of the squared lengths of rows as well.
     rounding = ROUNDING * (_lengths(x).max() + _lengths(y).max())
     ceiling_x = limit_x * (1.0 + SLACK) + rounding
@@ -200,13 +198,19 @@ def close_pairs(
         # One entry a row of the block is what scikit-learn wants to see.
         return [(i + start, j, block[i, j].astype(np.float64))] + [None] * (len(block) - 1)
 
-    chunks = pairwise_distances_chunked(
-        x, y, metric="euclidean", squared=True, working_memory=BLOCK_MIB, reduce_func=close
-    )
-    for (i, j, squares), *_ in chunks:
+    for (i, j, squares), *_ in _by_blocks(x, y, close):
         if i.size * x.shape[1] <= EXACT_ENTRIES:
             squares = squared_distances(x, i, y, j)
         yield i, j, squares
+
+
+def _by_blocks(x: Rows, y: Rows, reduce: Callable[[Float, int], Any]) -> Iterator[Any]:
+    """Yield what `reduce` makes of blocks of fast squared distances, from the row they begin at."""
+    from sklearn.metrics import pairwise_distances_chunked
+
+    return pairwise_distances_chunked(  # type: ignore[no-any-return]
+        x, y, metric="euclidean", squared=True, working_memory=BLOCK_MIB, reduce_func=reduce
+    )
 
 
 def squared_distances(x: Rows, i: Index, y: Rows, j: Index) -> Float:
@@ -223,3 +227,76 @@ def squared_distances(x: Rows, i: Index, y: Rows, j: Index) -> Float:
 def _lengths(rows: Rows) -> Float:
     """Squared lengths of rows."""
     return np.asarray(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+
+
+def realism(fake: Any, real: Any, *, k: int = 3) -> Float:
+    """Realism of each generated row, to sort or to look at them: no score of a model.
+
+    Parameters
+    ----------
+    fake : array_like of shape (m, d) or Sample
+        Generated features.
+    real : array_like of shape (n, d) or Sample
+        Features of real rows.
+    k : int
+        Neighbours.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        1 or more: within the neighbourhood of a real row. Infinite for a copy of one.
+
+    Raises
+    ------
+    InputError
+        If a shape, a type or a value is not legal, or no real row has a smaller neighbourhood than
+        the median.
+
+    Notes
+    -----
+    The largest ratio d_k(x) / ‖y - x‖ over real rows x, with d_k the distance to the k-th nearest
+    other real row; only rows x with a d_k below the median count [1]_.
+
+    References
+    ----------
+    .. [1] T. Kynkäänniemi et al., "Improved precision and recall metric for assessing generative
+       models", NeurIPS 2019, section 5.
+
+    Examples
+    --------
+    >>> import numpy as np, genbounds as gb
+    >>> rng = np.random.default_rng(0)
+    >>> real = rng.normal(size=(500, 4))
+    >>> found = gb.realism([[0.0, 0.0, 0.0, 0.0], [9.0, 9.0, 9.0, 9.0]], real)
+    >>> bool(found[0] > 1.0 > found[1])
+    True
+    """
+    k = check_count("k", k)
+    check_same_encoder({"`fake`": origin_of(fake), "`real`": origin_of(real)})
+    rows = check_features("real", features_of(real), minimum=k + 1)
+    queries = check_features("fake", features_of(fake), minimum=1)
+    check_same_dimension("fake", queries.shape[1], "real", rows.shape[1])
+    for name, x in (("real", rows), ("fake", queries)):
+        check_finite(name, x)
+    framed = framing(rows)
+    rows, queries = framed(rows), framed(queries)
+    radii = Neighbours.of(rows, k).squares[:, -1]
+    small = radii < np.median(radii)
+    if not small.any():
+        raise InputError(
+            "has no neighbourhood below the median: all rows are alike, or equally far apart.",
+            argument="real",
+        )
+    centres, radii = rows[small], radii[small]
+
+    def deepest(block: Float, start: int) -> Float:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = radii / block
+        ratio[block == 0.0] = np.inf
+        at = ratio.argmax(axis=1)
+        squares = squared_distances(queries, start + np.arange(len(block)), centres, at)
+        found = np.full(len(block), np.inf)
+        np.divide(radii[at], squares, out=found, where=squares > 0.0)
+        return found
+
+    return np.asarray(np.sqrt(np.concatenate(list(_by_blocks(queries, centres, deepest)))))

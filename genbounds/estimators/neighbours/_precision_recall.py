@@ -33,9 +33,6 @@ from genbounds.validation import (
     seeded,
 )
 
-UNKNOWN_NULL = warn_of("grouped-reference-rows")
-
-
 MOST_TIES = 0.2
 """Share of balls with more than k real rows, up to which what real rows get is as good as known.
 Rounded Gaussian rows, 400 of each in 8 dimensions, 12 runs: a perfect model's density relative to
@@ -167,7 +164,8 @@ def _read(
     ratios = None if against is None else scored.ratios(against)
     if ratios is not None and isinstance(null, str):
         tied = warn_of("ties", tied=percent(reference.tied), k=reference.k)
-        doubts = (UNKNOWN_NULL,) * reference.grouped + (tied,) * (reference.tied > MOST_TIES)
+        doubts = [warn_of("grouped-reference-rows")] * reference.grouped
+        doubts += [tied] * (reference.tied > MOST_TIES)
         ratios = NeighbourScores(
             **{**ratios, **{name: ratios[name].warned(*doubts) for name in ("density", "coverage")}}
         )

@@ -1,4 +1,10 @@
-"""A real sample prepared once, against which models get precision, recall and their like.
+"""Counts of rows in balls, against a real sample that is prepared once.
+
+With B(x) the closed ball to the k-th nearest other row of x's own sample, n real rows x and m
+generated rows y:
+
+    precision = share of y in some B(x)          recall   = share of x in some B(y)
+    density   = pairs with y in B(x) / (k m)     coverage = share of B(x) that hold some y
 
 Cut both samples at random into halves: the scores of the halves are two independent repeats at half
 the size, so that the mean of (S_A - S_B)² / 4 over the cuts estimates the variance of the score.
@@ -7,6 +13,7 @@ Derivation, and why nothing else does: docs/explanation/precision_recall.md.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
@@ -15,15 +22,8 @@ from numpy.typing import NDArray
 
 from genbounds._process import threads_for
 from genbounds.core.checks import Checked, check_rows
-from genbounds.core.design import Design, row_design
-from genbounds.estimators.neighbours._counts import (
-    Sided,
-    four_scores,
-    held_by_other_units,
-    held_by_others,
-    sizes,
-)
-from genbounds.estimators.neighbours._pairs import Halves, Neighbours, Rows, framing
+from genbounds.core.design import Design, Index, row_design
+from genbounds.estimators.neighbours._pairs import Halves, Neighbours, Rows, close_pairs, framing
 from genbounds.estimators.neighbours._scored import Scored, with_f_score
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.samples import Sample, converted
@@ -173,10 +173,9 @@ def inspected(name: str, x: Any, least: int, what: str) -> Checked:
             argument=name,
         )
     seen = check_rows(name, x, needs="neighbours need", minimum=1)
-    rows = seen.rows
-    if len(rows) < least:
+    if (n := len(seen.rows)) < least:
         raise InputError(
-            f"has {len(rows)} rows; {what} needs at least {least}: pass more rows.", argument=name
+            f"has {n} rows; {what} needs at least {least}: pass more rows.", argument=name
         )
     return seen
 
@@ -234,3 +233,142 @@ def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
+
+
+@dataclass(frozen=True)
+class Sided:
+    """One sample with its neighbours, its halves, the radii of its balls, and how it was drawn."""
+
+    rows: Rows
+    near: Neighbours
+    half: Halves
+    radii: Float
+    design: Design
+
+    @property
+    def limit(self) -> Float:
+        """Squared radius of the largest ball around each row, in any half."""
+        return np.asarray(self.radii.max(axis=0))
+
+
+class Held:
+    """What the balls around the rows of one sample hold of another, for each cut.
+
+    Attributes
+    ----------
+    balls : ndarray of int, shape (cuts, n)
+        Rows of the other sample, of the same half, in each ball.
+    rows : ndarray of bool, shape (cuts, m)
+        Whether each row of the other sample is in a ball.
+    """
+
+    def __init__(self, centres: Sided, others: Sided) -> None:
+        self.centres, self.others = centres, others
+        self.balls = np.zeros(centres.half.shape, dtype=np.int64)
+        self.rows = np.zeros(others.half.shape, dtype=bool)
+
+    def add(self, i: Index, j: Index, squares: Float) -> None:
+        """Count pairs of a centre and a row; a ball is closed: ties and copies are in it."""
+        for cut, radius in enumerate(self.centres.radii):
+            inside = squares <= radius[i]
+            inside &= self.centres.half[cut, i] == self.others.half[cut, j]
+            self.balls[cut] += np.bincount(i[inside], minlength=radius.size)
+            self.rows[cut, j[inside]] = True
+
+
+def four_scores(real: Sided, fake: Sided, k: int) -> Float:
+    """Score both samples, and all their halves.
+
+    Parameters
+    ----------
+    real, fake : Sided
+    k : int
+
+    Returns
+    -------
+    ndarray of shape (1 + 2 cuts, 4)
+        Row 0: of all rows; then of either half of every cut in turns.
+    """
+    around_real, around_fake = Held(real, fake), Held(fake, real)
+    for i, j, squares in close_pairs(real.rows, fake.rows, real.limit, fake.limit):
+        around_real.add(i, j, squares)
+        around_fake.add(j, i, squares)
+    columns = (
+        shares(around_real.rows, fake.half),
+        shares(around_fake.rows, real.half),
+        by_half(around_real.balls, real.half) / (k * sizes(fake.half)),
+        shares(around_real.balls > 0, real.half),
+    )
+    return np.stack(columns, axis=1)
+
+
+def held_by_others(sample: Sided) -> Float:
+    """Share of rows in the ball of another row of the same sample: what real rows get.
+
+    It is the precision of each row against the rest, exactly: without the row, only balls that held
+    it grow.
+
+    Returns
+    -------
+    ndarray of shape (1 + 2 cuts,)
+    """
+    pairs = sample.near.pairs(sample.limit)
+    blocks = close_pairs(sample.rows, sample.rows, sample.limit) if pairs is None else [pairs]
+    held = Held(sample, sample)
+    for i, j, squares in blocks:
+        others = i != j
+        held.add(i[others], j[others], squares[others])
+    return shares(held.rows, sample.half)
+
+
+def held_by_other_units(sample: Sided, k: int) -> Float:
+    """Precision of each group of rows against the rest of its sample, as `held_by_others`.
+
+    Without the group of row i, the ball of j holds i if fewer than k rows of other groups are
+    closer to j.
+    """
+    index, squares, unit = sample.near.index, sample.near.squares, sample.design.unit
+    n, kept = index.shape
+    entry = np.arange(n * kept)
+    row, groups = np.repeat(np.arange(n), kept), unit[index].ravel()
+    new_row = entry % kept == 0
+    tie = _starts(new_row | np.append(True, np.diff(squares.ravel()) != 0.0))
+    # The same within the entries of one group in the list of one row.
+    order = np.lexsort((entry, groups, row))
+    new_group = np.append(True, (np.diff(row[order]) != 0) | (np.diff(groups[order]) != 0))
+    run = _starts(new_group)
+    run_tie = _starts(new_group | np.append(True, np.diff(squares.ravel()[order]) != 0.0))
+    other = groups != unit[row]
+    held = np.zeros(sample.half.shape, dtype=bool)
+    for cut, side in enumerate(sample.half):
+        alive = side[index].ravel() == side[row]
+        before = np.cumsum(alive) - alive
+        closer = before[tie] - np.repeat(before[new_row], kept)
+        before = np.cumsum(alive[order]) - alive[order]
+        same = np.empty(n * kept, dtype=np.int64)
+        same[order] = before[run_tie] - before[run]
+        inside = alive & other & (closer - same < k)
+        held[cut, index.ravel()[inside]] = True
+    return shares(held, sample.half)
+
+
+def sizes(half: Halves) -> Float:
+    """Rows of the sample and of all halves."""
+    return by_half(np.ones(half.shape, dtype=np.int64), half)
+
+
+def shares(chosen: NDArray[np.bool_], half: Halves) -> Float:
+    """Share of the rows that are `chosen`, in the sample and in all halves."""
+    return by_half(chosen, half) / sizes(half)
+
+
+def by_half(values: NDArray[np.int64] | NDArray[np.bool_], half: Halves) -> Float:
+    """Sum one value per row over the sample, and over either half of every cut."""
+    total = values.sum(axis=1, dtype=np.float64)
+    upper = (values * half).sum(axis=1, dtype=np.float64)[1:]
+    return np.concatenate([total[:1], np.stack([total[1:] - upper, upper], axis=1).ravel()])
+
+
+def _starts(new: NDArray[np.bool_]) -> Index:
+    """For each place of a sequence, where the run that it is in begins."""
+    return np.asarray(np.maximum.accumulate(np.where(new, np.arange(new.size), 0)))

@@ -22,7 +22,6 @@ from genbounds.core.estimate import (
     student_quantile,
 )
 from genbounds.diagnostics import warn_of
-from genbounds.estimators.neighbours._counts import expected_coverage
 from genbounds.results import Diagnostic, Score, all_reliable
 from genbounds.validation import Float
 
@@ -395,6 +394,16 @@ def not_alone(name: str) -> str:
     """Say with which of the four scores another is read."""
     others = listed([other for other in NAMES[:4] if other != name])
     return f"{name} says little alone: read it with {others}"
+
+
+def expected_coverage(n: Float, m: Float, k: int) -> Float:
+    """Mean coverage of equal distributions without ties, whatever they are.
+
+    Of a real row's n - 1 real neighbours and m generated rows, all in random order of distance,
+    the k nearest are all real with probability ∏ (n - 1 - i) / (n - 1 + m - i).
+    """
+    i = np.arange(k)[:, None]
+    return np.asarray(1.0 - np.prod((n - 1.0 - i) / (n - 1.0 + m - i), axis=0))
 
 
 def with_f_score(four: Float) -> Float:

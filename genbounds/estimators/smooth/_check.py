@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from genbounds.core.design import Design, Index, row_design
+from genbounds.core.design import Design, row_design
 from genbounds.core.estimate import mean_variance
 from genbounds.diagnostics import warn_of
-from genbounds.estimators.smooth._engine import (
-    STEP,
-    Slopes,
-    Steps,
-    expand,
-    slopes,
-    weighted_function,
-)
+from genbounds.estimators.smooth import _engine as engine
 from genbounds.estimators.smooth._score import SAME_VALUE, SmoothScore, once_and_twice, value_of
 from genbounds.results import Diagnostic
 from genbounds.samples import features_of
@@ -141,14 +135,14 @@ def check_score(function: Any, x: Any, y: Any = None) -> ScoreCheck:
     designs = [row_design(len(part)) for part in rows]
     name = getattr(function, "__name__", type(function).__name__)
     with blamed("function", of=name):
+        score = engine.weighted_function(function, rows)
         try:
-            first = slopes(weighted_function(function, rows), designs, derivative="hessian")
+            first = engine.slopes(score, designs, derivative="hessian")
         except InputError as error:
             return _refused(f"the function {error.text}")
-        refusal = not_of_weights(function, rows, first)
-        if refusal is not None:
+        if refusal := not_of_weights(function, rows, first):
             return _refused(refusal)
-        derivative = how_curved(function, rows, designs, first, rng)
+        derivative = how_curved(score, designs, first, rng)
         if derivative is None:
             return _refused(
                 "its second derivatives do not say how it changes from sample to sample (a "
@@ -156,16 +150,17 @@ def check_score(function: Any, x: Any, y: Any = None) -> ScoreCheck:
             )
         if given == "secant":
             derivative = "secant"
-        ratio = errors_compared(function, rows, designs, derivative, rng)
+        _, errors, _ = engine.expand(score, designs, derivative=derivative, probes=2)
+        explained = sum(mean_variance(e.influence) for e in errors if e.influence is not None)
+        scatter = variance_by_groups(function, rows, rng)
+    ratio = math.sqrt(scatter / explained) if explained > 0.0 else math.inf
     if not 1.0 / FACTOR <= ratio <= FACTOR:
         return _refused(
             f"leaving out groups of rows gives {ratio:.2g} times the standard error that "
             "differentiation gives"
         )
-    if derivative == given:
-        return ScoreCheck(derivative=derivative)
-    why = warn_of("piecewise-linear")
-    return ScoreCheck(derivative=derivative, warnings=(why,))
+    why = () if derivative == given else (warn_of("piecewise-linear"),)
+    return ScoreCheck(derivative=derivative, warnings=why)
 
 
 def _refused(reason: str) -> ScoreCheck:
@@ -184,9 +179,9 @@ def _some(name: str, x: Any, rng: np.random.Generator) -> Float:
 
 
 def not_of_weights(
-    function: Callable[..., Any], rows: Sequence[Float], found: Slopes
-) -> str | None:
-    """Why it is refused, if it is independent of a sample, or repeated rows change the value."""
+    function: Callable[..., Any], rows: Sequence[Float], found: engine.Slopes
+) -> str:
+    """Why it is refused: not a function of a sample, or repeated rows change the value; or ""."""
     parts = np.split(found.gradient, [len(rows[0])])[: len(rows)]
     for name, part in zip(("w", "v"), parts, strict=False):
         if np.abs(part).max() == 0.0:
@@ -200,28 +195,22 @@ def not_of_weights(
             f"every row twice at half its weight changes the value from {once:.6g} to "
             f"{twice:.6g}: it is no function of weighted rows (neighbours, divisors n - 1?)"
         )
-    return None
+    return ""
 
 
 def how_curved(
-    function: Callable[..., Any],
-    rows: list[Float],
-    designs: list[Design],
-    exact: Slopes,
-    rng: np.random.Generator,
+    score: engine.Weighted, designs: list[Design], exact: engine.Slopes, rng: np.random.Generator
 ) -> str | None:
     """Which derivative shows the curvature; None if neither does."""
-    steps = Steps(designs)
-    signs = [steps.signs(range(len(rows)), rng) for _ in range(DIRECTIONS)]
-    score = weighted_function(function, rows)
-    ways = [
-        exact,
-        slopes(score, designs, derivative="secant"),
-        slopes(score, designs, derivative="secant", step=STEP / 2.0),
-    ]
+    steps = engine.Steps(designs)
+    signs = [steps.signs(range(len(designs)), rng) for _ in range(DIRECTIONS)]
+    secants = (
+        engine.slopes(score, designs, derivative="secant", step=engine.STEP / part)
+        for part in (1.0, 2.0)
+    )
     hessian, whole, half = (
         np.stack([np.concatenate(steps.gather(way.product(steps.spread(s)))) for s in signs])
-        for way in ways
+        for way in (exact, *secants)
     )
     size = float(np.linalg.norm(whole))
     slope = np.linalg.norm(np.concatenate(steps.gather(exact.gradient)))
@@ -235,24 +224,13 @@ def how_curved(
     return "secant" if abs(float(np.linalg.norm(half)) - size) <= unequal * size else None
 
 
-def errors_compared(
-    function: Callable[..., Any],
-    rows: list[Float],
-    designs: list[Design],
-    derivative: str,
-    rng: np.random.Generator,
+def variance_by_groups(
+    function: Callable[..., Any], rows: Sequence[Float], rng: np.random.Generator
 ) -> float:
-    """Divide the standard error by leaving out groups of rows by that by differentiation."""
-    score = weighted_function(function, rows)
-    _, errors, _ = expand(score, designs, derivative=derivative, probes=2)
-    explained = sum(mean_variance(e.influence) for e in errors if e.influence is not None)
-    values = np.array([value_of(function, left) for left in _left_out(rows, rng)])
-    scatter = (GROUPS - 1.0) ** 2 / GROUPS * float(values.var(ddof=1))
-    return float(np.sqrt(scatter / explained)) if explained > 0.0 else float(scatter > 0.0) * np.inf
-
-
-def _left_out(rows: Sequence[Float], rng: np.random.Generator) -> Iterator[list[Float]]:
-    """Yield the rows without one group after the other."""
-    groups: list[Index] = [rng.permutation(len(part)) % GROUPS for part in rows]
-    for k in range(GROUPS):
-        yield [part[group != k] for part, group in zip(rows, groups, strict=True)]
+    """Variance of the plug-in, from leaving out one group of rows after the other."""
+    groups = [rng.permutation(len(part)) % GROUPS for part in rows]
+    values = [
+        value_of(function, [part[group != k] for part, group in zip(rows, groups, strict=True)])
+        for k in range(GROUPS)
+    ]
+    return (GROUPS - 1.0) ** 2 / GROUPS * float(np.var(values, ddof=1))

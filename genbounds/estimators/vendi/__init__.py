@@ -1,8 +1,7 @@
 """The Vendi family: entropies of a kernel's eigenvalues, of every order, with intervals.
 
-`_score` has the public functions, `_methods` those that compute one. `_spectrum` finds eigenvalues,
-`_expansion` expands a score in them; `_ceiling` serves near the largest possible score,
-`_few_samples` below two samples per dimension.
+`_score` has the public functions, `_exact` and `_methods` those that compute one. `_spectrum` finds
+eigenvalues, `_expansion` expands a score in them; `_ceiling` has intervals where none is normal.
 """
 
 from genbounds.estimators.vendi._score import RKE as RKE

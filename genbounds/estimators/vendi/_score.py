@@ -21,16 +21,9 @@ from genbounds.estimators.kernels import RunningRke, squared_kernel_sum
 from genbounds.estimators.kernels._kernel_rows import check_kernel, inspect_kernel, kernel_rows
 from genbounds.estimators.kernels._pair_kernels import BANDWIDTH_ROWS, Kernel, median_bandwidth
 from genbounds.estimators.kernels._rke import LEAST_ROWS
+from genbounds.estimators.vendi import _methods as methods
+from genbounds.estimators.vendi._exact import exact, u_statistic
 from genbounds.estimators.vendi._expansion import PAIRING_SEED
-from genbounds.estimators.vendi._job import Job
-from genbounds.estimators.vendi._methods import (
-    exact,
-    lanczos,
-    nystrom,
-    random_features,
-    truncated,
-    u_statistic,
-)
 from genbounds.results import Score
 from genbounds.samples import features_of
 from genbounds.validation import (
@@ -42,12 +35,12 @@ from genbounds.validation import (
     check_open_unit,
 )
 
-METHODS: dict[str, Callable[[Job], Estimate]] = {
+METHODS: dict[str, Callable[[methods.Job], Estimate]] = {
     "exact": exact,
-    "truncated": truncated,
-    "nystrom": nystrom,
-    "fkea": random_features,
-    "lanczos": lanczos,
+    "truncated": methods.truncated,
+    "nystrom": methods.nystrom,
+    "fkea": methods.random_features,
+    "lanczos": methods.lanczos,
     "ustat": u_statistic,
 }
 ESTIMATORS = ("debiased", "plugin")
@@ -189,7 +182,7 @@ def vendi_estimate(
         method = "truncated" if limitless and rows.n > LARGE else "exact"
     if components is not None and method in {"exact", "ustat"}:
         raise InputError(f"is not used by method {method!r}.", argument="components")
-    job = Job(
+    job = methods.Job(
         rows=rows,
         order=order,
         plugin=estimator == "plugin",

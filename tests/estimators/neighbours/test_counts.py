@@ -11,9 +11,9 @@ from scipy.special import ndtri
 import genbounds as gb
 from genbounds.core.design import design_of, row_design
 from genbounds.estimators import NeighbourReference
-from genbounds.estimators.neighbours._counts import expected_coverage
 from genbounds.estimators.neighbours._pairs import Neighbours, close_pairs
 from genbounds.estimators.neighbours._reference import random_halves
+from genbounds.estimators.neighbours._scored import expected_coverage
 from genbounds.validation import seeded
 from tests.estimators.neighbours import dense
 

@@ -33,7 +33,7 @@ from genbounds.estimators.spectrum_fit._marchenko_pastur import (
     _measure,
     fit_spectrum,
 )
-from genbounds.estimators.vendi._few_samples import entropy
+from genbounds.estimators.vendi._exact import entropy
 from tests.estimators.spectrum_fit.spectra import estimate, power_law, steep_end
 
 

@@ -17,7 +17,7 @@ from genbounds.core import expansion as _second_order
 from genbounds.estimators import SampleError, vendi_estimate
 from genbounds.estimators.kernels import _kernel_rows
 from genbounds.estimators.kernels._kernel_rows import kernel_rows
-from genbounds.estimators.vendi import _ceiling, _expansion, _methods
+from genbounds.estimators.vendi import _ceiling, _exact, _expansion, _methods
 from genbounds.estimators.vendi._ceiling import ceiling_interval, noncentrality, tie_excess
 from genbounds.estimators.vendi._expansion import (
     PAIRING_SEED,
@@ -30,7 +30,6 @@ from genbounds.estimators.vendi._expansion import (
     spectral_bias,
     spectral_error,
 )
-from genbounds.estimators.vendi._job import Job
 from genbounds.estimators.vendi._spectrum import FeatureRows, from_features, from_gram
 from genbounds.simulate import RbfArm, SphereClustersArm, vendi_truth
 from tests.estimators.vendi.kernels import KERNELS, features
@@ -274,7 +273,7 @@ def _rest(rows, spectrum):
 @pytest.mark.parametrize("order", [0.5, 1.0, math.inf])
 def test_the_second_half_is_the_whole_without_the_first(order):
     """Spectra of both halves from the whole's second moments, against each half's own."""
-    job = Job(
+    job = _methods.Job(
         rows=kernel_rows(unit_rows(101, 4), "cosine", None),
         order=order,
         plugin=False,
@@ -286,7 +285,7 @@ def test_the_second_half_is_the_whole_without_the_first(order):
     given = {"value": 0.0, "error": SampleError(), "features": FeatureRows(job.rows.rows)}
     halves = np.arange(0, 101, 2), np.arange(1, 101, 2)
     quick, plain = (
-        list(_methods._half_spectra(job, _methods._Whole(**given, gram=gram), halves))
+        list(_exact._half_spectra(job, _exact._Whole(**given, gram=gram), halves))
         for gram in (given["features"].gram(), None)
     )
     for one, two, n in zip(quick, plain, (51, 50), strict=True):
@@ -331,8 +330,7 @@ def test_many_rows_go_through_the_same_statistic_without_the_matrix(monkeypatch)
         {"order": 3.0, "estimator": "plugin"},
     ]
     dense = [gb.vendi_score(x, bandwidth=2.0, **case) for case in cases]
-    for module in (_methods,):
-        monkeypatch.setattr(module, "DENSE_ROWS", 100)
+    monkeypatch.setattr(_methods, "DENSE_ROWS", 100)
     for case, score in zip(cases, dense, strict=True):
         other = gb.vendi_score(x, bandwidth=2.0, **case)
         assert other.value == pytest.approx(score.value, rel=2e-3)
