@@ -34,8 +34,8 @@ DONE, NEGATIVE, BAD_INPUT, SIGNAL = 0, 1, 2, 128
 # Typer's own base class of wrong usage is not public; that of its bad parameter is.
 _UsageError = cast(type[Exception], typer.BadParameter.__mro__[1])
 
-NAMES = "score select gate plan track memorisation mixture modes reproduce features audit bounds"
-"""Of the commands: each is a function in a file of its name."""
+FILES = "score select decisions explain features catalogue"
+"""Of the commands: each command is a function of its name."""
 
 EXAMPLES = """Examples:
 
@@ -306,7 +306,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit status, as `genbounds.cli.main`."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        for name in NAMES.split():
+        for name in FILES.split():
             import_module(f"genbounds.cli.{name}")
         _refuse_by_sight(given)
         with heard():

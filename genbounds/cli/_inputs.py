@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 import genbounds as gb
 from genbounds._errors import InputError
 from genbounds._text import display, listed, quoted, said_by, shown
-from genbounds.cli._encoding import FolderEncoder, ask_for_encoder, open_encoder
+from genbounds.cli._media import FolderEncoder, ask_for_encoder, open_encoder
 from genbounds.cli._options import Judging, Reading, renamed
 from genbounds.cli._plausible import probabilities
 from genbounds.cli._terminal import complain, progress

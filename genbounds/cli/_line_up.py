@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,8 @@ import genbounds as gb
 from genbounds._errors import InputError
 from genbounds._text import display, shown
 from genbounds.arms import Arm
-from genbounds.cli._contexts import common_contexts, rows_by_context
-from genbounds.cli._encoding import FolderEncoder
 from genbounds.cli._inputs import Input, read_inputs
+from genbounds.cli._media import FolderEncoder
 from genbounds.cli._options import Reading, renamed
 from genbounds.cli._plausible import blocks
 from genbounds.origins import origin_warnings
@@ -165,3 +164,46 @@ def _check(model: Input, *, posteriors: bool) -> None:
             gb.estimators.inception_estimate(rows, estimator="plugin")
         for first, block in blocks(rows):
             check_finite("fake", block, first_row=first)
+
+
+# --- contexts -------------------------------------------------------------------------------------
+
+
+def common_contexts(inputs: Sequence[Input]) -> list[Any]:
+    """Return the contexts that the rows of every file belong to, in order."""
+    first, *others = inputs
+    known = _names(first)
+    for other in others:
+        here = _names(other)
+        for has, lacks, names in ((first, other, known - here), (other, first, here - known)):
+            if names:
+                raise InputError(
+                    f"{display(lacks.path)} has no rows of context {display(min(names), limit=40)},"
+                    f" which {display(has.path)} has: add some, or leave that context out of all "
+                    "files.",
+                    argument="--contexts",
+                )
+    return sorted(known)
+
+
+def _names(file: Input) -> set[Any]:
+    return set(np.unique(np.asarray(file.contexts)).tolist())
+
+
+def rows_by_context(file: Input, contexts: Sequence[Any]) -> dict[Any, Any]:
+    """Return the rows of a file in each context, with what is known of how they were drawn."""
+    return {context: _part(file.sample, file.contexts == context) for context in contexts}
+
+
+def _part(sample: Any, rows: Any) -> Any:
+    part = sample[rows]
+    if (
+        not isinstance(part, gb.Sample)
+        or part.strata is None
+        or (part.strata != part.strata[0]).any()
+    ):
+        return part
+    # Of one class alone: nothing is stratified within it.
+    if part.groups is None and part.weights is None:
+        return part.features
+    return gb.Sample(part.features, groups=part.groups, weights=part.weights)

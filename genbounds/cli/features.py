@@ -134,7 +134,7 @@ def _encoder(
     wanted: Encoding, source: gb.features.Source, given: Path, preprocessing: Mapping[str, object]
 ) -> gb.features.Encoder:
     """Load the encoder; rows need none. Options that the kind of input would ignore are refused."""
-    from genbounds.cli._encoding import chosen_encoder, which_encoder
+    from genbounds.cli._media import chosen_encoder, which_encoder
 
     kind = source.kind
     if wanted.encoder is None and kind != "rows":

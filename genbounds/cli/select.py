@@ -1,4 +1,4 @@
-"""`genbounds select`: the best model, certified, from as few samples as possible."""
+"""`genbounds select` and `mixture`: the best model, or mixture of models, with a certificate."""
 
 from __future__ import annotations
 
@@ -9,20 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import genbounds as gb
-from genbounds._text import display, interval, number, shown
+from genbounds._text import display, interval, number, percent, shown
+from genbounds.cli import _options as opt
 from genbounds.cli._command import Answer, command
-from genbounds.cli._options import (
-    SEED,
-    ScoreJudging,
-    ScoreReading,
-    argument,
-    choice,
-    growing_metrics,
-    metric_option,
-    option,
-    policies,
-    renamed,
-)
 from genbounds.cli._terminal import print_remarks, print_table, progress, say, tidy
 
 if TYPE_CHECKING:
@@ -38,7 +27,9 @@ genbounds select *.npy --metric is --policy elimination --budget 20000 --json
 """
 
 
-def _advice(arms: Sequence[Path], record: Path | None, judging: ScoreJudging, **_: object) -> str:
+def _advice(
+    arms: Sequence[Path], record: Path | None, judging: opt.ScoreJudging, **_: object
+) -> str:
     """Say after Ctrl-C what is left and how to go on."""
     if record is not None:
         return f"the samples drawn so far are in {display(record)}: the same command goes on."
@@ -55,7 +46,7 @@ def _live(arms: Sequence[Path]) -> list[Path]:
 
 @command("[REFERENCE] ARM...", EXAMPLES, advice=_advice)
 def select(
-    arms: list[Path] = argument(
+    arms: list[Path] = opt.argument(
         "ARM",
         "The reference, unless --reference names it or the metric needs none; then one file per "
         "model: features, or for is class probabilities; rows are drawn at random, each once. Or "
@@ -63,65 +54,65 @@ def select(
         "--encoder, n images or texts.",
     ),
     *,
-    reference: Path | None = option(
+    reference: Path | None = opt.option(
         "REFERENCE",
         "Features of the real data, for fd also statistics; vendi and rke take their bandwidth "
         "from them, is and mean need none.",
     ),
-    target: str = choice(
+    target: str = opt.choice(
         "best|mixture",
         "best: the best model; mixture: shares of models whose score is at most --tolerance from "
         "that of the best mixture (fd, kid, cmmd, kad, energy, rke).",
         default="best",
     ),
-    policy: str = option(
+    policy: str = opt.option(
         "POLICY",
         "Rule that picks the model to sample next. lucb, elimination and uniform stop once the "
         "best is certified; random, greedy, fd-ucb, is-ucb, naive-ucb and others spend the whole "
         "budget, up to 50,000 samples of a model.",
         default="lucb",
-        offers=policies,
+        offers=opt.policies,
     ),
-    policy_option: list[str] | None = option(
+    policy_option: list[str] | None = opt.option(
         "NAME=VALUE",
         "Option of the policy, such as constants=printed, kappa=1.6, threshold=none, burn_in=50 "
         "or refresh=0 of fd-ucb; may be repeated. All of them: the documentation of its class, "
         "gb.select.FdUcb and so on.",
     ),
-    metric: str = metric_option(growing_metrics),
-    confidence: float = option("C", "Confidence of a certified answer.", default=0.95),
-    batch: int = option("B", "Samples drawn per step.", default=5),
-    budget: int | None = option(
+    metric: str = opt.metric_option(opt.growing_metrics),
+    confidence: float = opt.option("C", "Confidence of a certified answer.", default=0.95),
+    batch: int = opt.option("B", "Samples drawn per step.", default=5),
+    budget: int | None = opt.option(
         "N", "Largest number of samples in total (with --cost: the most that they may cost)."
     ),
-    top: int = option("K", "Find the best K models instead of one.", default=1),
-    tolerance: float = option(
+    top: int = opt.option("K", "Find the best K models instead of one.", default=1),
+    tolerance: float = opt.option(
         "E",
         "A model counts as best if no other is better by more than this: squared distance for "
         "fd, logarithm for is.",
         default=0.0,
     ),
-    cost: list[str] | None = option(
+    cost: list[str] | None = opt.option(
         "NAME=C", "Cost of one sample of this model, where it is not 1; may be repeated."
     ),
-    contexts: str | None = option(
+    contexts: str | None = opt.option(
         "NAME",
         "Array of the files that says which kind of prompt each row belongs to: a winner for "
         "each kind, all of them right together at --confidence; 'folders': each sub-folder of "
         "images is a kind.",
     ),
-    record: Path | None = option(
+    record: Path | None = opt.option(
         "DIR",
         "Folder that keeps all samples drawn: the same command goes on from them after an "
         "interruption, also with a larger budget or more models behind the others.",
     ),
-    first_look: int | None = option(
+    first_look: int | None = opt.option(
         "N",
         "Samples from which on a model is scored: more where rare samples matter. By default as "
         "few as the metric allows.",
     ),
-    seed: int = SEED,
-    judging: ScoreJudging,
+    seed: int = opt.SEED,
+    judging: opt.ScoreJudging,
 ) -> Answer:
     """Find the best model from as few samples as possible.
 
@@ -129,9 +120,9 @@ def select(
     fewer than two models are left. A model that fails, or whose samples are seen not to be
     independent of one another, is set aside and named.
     """
-    from genbounds.cli._encoding import open_encoder
     from genbounds.cli._inputs import choose_metric
     from genbounds.cli._line_up import LineUp, costs_of, counted, policy_of
+    from genbounds.cli._media import open_encoder
     from genbounds.select._run import TARGETS
     from genbounds.validation import check_choice
 
@@ -157,7 +148,7 @@ def select(
     with open_encoder(reading, [real, *arms], out=judging.output.out) as encoded:
         line_up = LineUp.read(real, arms, live, spec, reading, encoded)
         names = {} if real is None else {"reference": real, "real": real}
-        with progress("samples") as advance, renamed(names), stopped:
+        with progress("samples") as advance, opt.renamed(names), stopped:
             result = gb.select.run(
                 line_up.arms,
                 line_up.reference,
@@ -187,12 +178,10 @@ def _answer(
     result: Any, notes: Sequence[str], warnings: Sequence[gb.Diagnostic], *, verbose: bool
 ) -> Answer:
     """Answer with the page and the table of one target."""
-    from genbounds.cli._contexts import show_contexts
-
     page: Callable[..., gb.report.Page]
     show: Callable[[Any], None]
     if isinstance(result, gb.select.ContextSelection):
-        page, show, notes = gb.report.contexts_page, show_contexts, []
+        page, show, notes = gb.report.contexts_page, _show_contexts, []
         scores = result.recommended_scores
     elif isinstance(result, gb.select.MixtureSelection):
         page, show, notes = gb.report.mixture_selection_page, _show_mixture, []
@@ -215,7 +204,7 @@ def _answer(
     )
 
 
-def _check_live(arm: Path, reading: ScoreReading, budget: int | None) -> None:
+def _check_live(arm: Path, reading: opt.ScoreReading, budget: int | None) -> None:
     """Refuse options that live models do not take, and a run without an end."""
     if reading.logits:
         raise gb.InputError("`--logits` is for files; let a live model return posteriors.")
@@ -273,3 +262,99 @@ def _show_mixture(result: gb.select.MixtureSelection) -> None:
     aside = [f"* {shown(name)} set aside: {display(why)}" for name, why in result.set_aside.items()]
     if aside:
         say("", *aside)
+
+
+def _show_contexts(result: gb.select.ContextSelection) -> None:
+    """Print which arm is best in each context."""
+    from genbounds.report._selections import winner_table
+    from genbounds.report.wording import stop_reason
+
+    total = len(result.contexts)
+    if result.certified:
+        say(f"A best model in each of {total} contexts, together at {percent(result.confidence)}.")
+    else:
+        decided = total - len(result.undecided)
+        at = percent(result.confidence)
+        say(f"Not certified in all contexts: {decided} of {total} decided, together at {at}.")
+    say("")
+    print_table(winner_table(result))
+    lines = [f"{number(result.total_samples)} samples; scores are those of the recommended models."]
+    if not result.certified:
+        lines.append("Where nothing is certified, the recommendation is an estimate.")
+    lines += [
+        f"* {shown(str(context))}: {stop_reason(result.contexts[context].stopped)}"
+        for context in result.undecided
+    ]
+    lines += [
+        f"* {shown(str(context))}: {shown(arm)} set aside: {display(why)}"
+        for context, arms in result.set_aside.items()
+        for arm, why in arms.items()
+    ]
+    say("", *lines)
+
+
+# --- mixture --------------------------------------------------------------------------------------
+
+MIXTURE_EXAMPLES = """
+genbounds mixture real.npy gan.npy diffusion.npy vae.npy
+genbounds mixture real.npz a.npz b.npz --metric cmmd --groups prompts
+genbounds mixture gan.npy vae.npy --metric rke --reference real.npy --json
+"""
+
+
+@command("[REFERENCE] MODEL MODEL...", MIXTURE_EXAMPLES)
+def mixture(
+    files: list[Path] = opt.argument(
+        "FILE",
+        "Features of the real data (the reference), then of two models or more, as for "
+        "`genbounds score`. For rke every file is a model.",
+    ),
+    *,
+    reference: Path | None = opt.REFERENCE,
+    metric: str = opt.metric_option(opt.mixture_metrics, "kid"),
+    bandwidth: float | None = opt.bandwidth_option(),
+    level: float = opt.LEVEL,
+    folds: int | None = opt.option(
+        "J", "Parts of the rows, between which weights are judged. Not for fd.", show_default="5"
+    ),
+    seed: int = opt.SEED,
+    judging: opt.VerboseJudging,
+) -> Answer:
+    """Find the mixture of models with the best score, and whether it beats every single model.
+
+    Exit status 0: it does, at the confidence level; 1: that is not certified.
+    """
+    from genbounds.cli._inputs import Models, choose_metric
+    from genbounds.mixtures import check_mixture
+
+    options = opt.KernelOptions(bandwidth=bandwidth)
+    judging = replace(judging, reference=reference, metric=metric, options=options, level=level)
+    spec = choose_metric(judging)
+    check_mixture(spec, level=level, folds=folds, seed=seed)
+    read = Models.read(files, spec, judging, least=2)
+    with read.named():
+        found = gb.mixture(
+            read.samples,
+            read.real,
+            metric=spec.name,
+            level=level,
+            folds=folds,
+            seed=seed,
+            options=read.options,
+        ).warned(*read.doubts)
+    return Answer(
+        document=found.to_dict(),
+        show=lambda: _show_shares(found, spec, verbose=judging.verbose),
+        page=lambda: gb.report.mixture_page(found),
+        negative=not found.certified,
+    )
+
+
+def _show_shares(found: gb.Mixture, spec: gb.estimators.MetricSpec, *, verbose: bool) -> None:
+    from genbounds.report._selections import share_table
+
+    better = "larger" if spec.higher_is_better else "smaller"
+    say(f"{spec.title} ({better} is better), {percent(found.level)} confidence intervals", "")
+    print_table(share_table(found))
+    say("", f"{found.verdict}.")
+    print_remarks({"mixture": found.score}, verbose=verbose)

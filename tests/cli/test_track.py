@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import genbounds as gb
-from genbounds.cli.track import steps_of
+from genbounds.cli.decisions import steps_of
 from genbounds.validation import InputError
 
 SCALES = {100: 2.0, 300: 1.5, 1000: 1.1, 2000: 1.1, 10000: 1.6}

@@ -1,19 +1,22 @@
-"""Folders, archives and texts turned into files of features."""
+"""Images and texts: turned into files of features, and shown on pages."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import genbounds as gb
 from genbounds._errors import InputError
 from genbounds._text import display
 from genbounds.cli._options import Encoding
 from genbounds.cli._terminal import progress, tidy
+
+if TYPE_CHECKING:
+    from genbounds.features.thumbnails import Pictures
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,3 +101,56 @@ def _check_there(path: Path) -> None:
         gb.files.read_header(path)  # of a pattern as well
     elif path.is_dir() and path.suffix.lower() not in gb.files.FORMATS:
         gb.features.open_source([path])
+
+
+# --- pictures -------------------------------------------------------------------------------------
+
+
+def check_images(
+    images: Sequence[Path] | None, out: Path | None, *, files: int, each: str = "every file"
+) -> None:
+    """Refuse pictures that no page would show, or not one source for each file.
+
+    Raises
+    ------
+    InputError
+    """
+    if not images:
+        return
+    if len(images) != files:
+        raise InputError(f"is given once for {each}, {files} times; got {len(images)}.", "--images")
+    if out is None:
+        raise InputError("is for the page: add --out.", "--images")
+
+
+def pictures_for_page(
+    inputs: Sequence[Any], images: Sequence[Path] | None, out: Path | None
+) -> list[Pictures]:
+    """Find the pictures of every file; none without a page.
+
+    Call it before anything is computed: images that do not fit are a mistake in the command.
+
+    Parameters
+    ----------
+    inputs : sequence of Input
+    images : sequence of Path or None
+        As `check_images` takes them.
+    out : Path or None
+
+    Raises
+    ------
+    InputError
+        If images that were named do not fit.
+    """
+    if out is None:
+        return []
+    from genbounds.features.thumbnails import pictures_of
+
+    found = []
+    where: list[Path | None] = [*images] if images else [None] * len(inputs)
+    for file, path in zip(inputs, where, strict=True):
+        pictures = pictures_of(file.path, file.shape[0], path)
+        if path is not None and pictures.problem:
+            raise InputError(f"{pictures.problem.removesuffix('.')}.", "--images")
+        found.append(pictures)
+    return found

@@ -1,0 +1,196 @@
+"""`genbounds memorisation` and `modes`: which rows a model copies, misses or invents."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import genbounds as gb
+from genbounds._text import display, interval, percent, shown
+from genbounds.cli._command import Answer, command
+from genbounds.cli._options import LEVEL, SEED, Judging, VerboseJudging, argument, option, renamed
+from genbounds.cli._terminal import print_remarks, print_table, progress, say
+
+MEMORISATION_EXAMPLES = """
+genbounds memorisation gan.npy --train train.npy --heldout heldout.npy
+genbounds memorisation gan.npz --train a.npz --heldout b.npz --groups clips
+genbounds memorisation g.npy --train t.npy --heldout h.npy \\
+  --images g.zip --images t/ --out results
+"""
+
+LISTED = 10
+"""Suspects that are printed; --json and --out give all."""
+
+
+@command("FAKE --train FILE --heldout FILE", MEMORISATION_EXAMPLES)
+def memorisation(
+    fake: Path = argument("FAKE", "Features of generated samples."),
+    *,
+    train: Path = option("FILE", "Features of what the model was trained on.", default=...),
+    heldout: Path = option(
+        "FILE",
+        "Features of real samples that it was not trained on: split off at random, best as many "
+        "as were trained on.",
+        default=...,
+    ),
+    images: list[Path] | None = option(
+        "PATH",
+        "Folder, archive or array of the images that a file is of, for the page: given twice, of "
+        "the generated and of the training images.",
+        show_default="as the files say",
+    ),
+    level: float = option("L", "Confidence level of the lower bounds.", default=0.95),
+    fdr: float = option(
+        "Q", "Share of the listed rows that may be wrong, on average.", default=0.1
+    ),
+    closer: float = option(
+        "R",
+        "A near copy is at most so many times as far from a real row as from the fifth.",
+        default=0.6,
+    ),
+    judging: VerboseJudging,
+) -> Answer:
+    """Test whether a model copies its training data; count and list what is copied.
+
+    Exit status 0: the test ran, whatever it found.
+    """
+    from genbounds.cli._inputs import check_widths, read_inputs, reads_rows
+    from genbounds.cli._media import check_images, open_encoder, pictures_for_page
+    from genbounds.origins import check_same_encoder
+
+    reading, out = judging.reading, judging.output.out
+    spec = reads_rows("memorisation")
+    check_images(images, out, files=2, each="the generated and once for the training images")
+    # How generated rows depend on one another does not matter.
+    alone = replace(reading, groups=None, strata=None, iid=True)
+    with open_encoder(reading, [train, heldout, fake], out=out) as encoder:
+        real = read_inputs(None, [train, heldout], spec, reading, encoder)
+        (made,) = read_inputs(None, [fake], spec, alone, encoder)
+    inputs = dict(zip(("train", "heldout", "fake"), (*real, made), strict=True))
+    check_same_encoder({display(file.path): file.origin for file in inputs.values()})
+    pictures = pictures_for_page([made, inputs["train"]], images, out)
+    check_widths({file.path: file.shape for file in inputs.values()})
+    with renamed({name: file.path for name, file in inputs.items()}):
+        samples = {name: file.sample for name, file in inputs.items()}
+        found = gb.explain.memorisation(**samples, level=level, fdr=fdr, closer=closer)
+    return Answer(
+        document=found.to_dict(),
+        show=lambda: _show_memorisation(found, verbose=judging.verbose),
+        page=lambda: gb.report.memorisation_page(found, fake=pictures[0], train=pictures[1]),
+    )
+
+
+def _show_memorisation(found: gb.Memorisation, *, verbose: bool) -> None:
+    from genbounds.report._rows import suspect_table
+
+    say(str(found))
+    if found.suspects:
+        say("")
+        print_table(suspect_table(found, LISTED))
+        if len(found.suspects) > LISTED:
+            say(f"and {len(found.suspects) - LISTED} more (--json, --out)")
+    print_remarks(
+        {},
+        warnings=found.warnings,
+        assumptions=found.assumptions if verbose else (),
+        verbose=verbose,
+    )
+
+
+# --- modes ----------------------------------------------------------------------------------------
+
+MODES_EXAMPLES = """
+genbounds modes real.safetensors gan.safetensors --out results
+genbounds modes real.npy a.npy b.npy --json
+genbounds modes real.npy gan.npy --images real/ --images gan.zip --out results
+genbounds modes photos/ samples/ --encoder dinov2 --out results
+"""
+
+
+@command("REAL FAKE...", MODES_EXAMPLES)
+def modes(
+    files: list[Path] = argument(
+        "FILE",
+        "Features of the real data, then of one or several models, as for `genbounds score`. "
+        "Each model is held against the real data.",
+    ),
+    *,
+    images: list[Path] | None = option(
+        "PATH",
+        "Folder, archive or array of the images that a file is of, for the page: once for every "
+        "file, in their order.",
+        show_default="as the files say",
+    ),
+    level: float = LEVEL,
+    seed: int = SEED,
+    judging: Judging,
+) -> Answer:
+    """Find kinds of rows that a model misses, invents, makes too rarely or too often.
+
+    One half of the rows finds regions, the other half is counted: a false claim about any region
+    of a model has probability 5 % at most (--level).
+    """
+    from genbounds.cli._inputs import Models, reads_rows
+    from genbounds.cli._media import check_images, pictures_for_page
+    from genbounds.validation import check_count, check_open_unit
+
+    check_open_unit("--level", level)
+    check_count("--seed", seed, minimum=0)
+    if len(files) < 2:
+        raise gb.InputError("modes takes a file of real data and at least one model; got one file.")
+    out = judging.output.out
+    check_images(images, out, files=len(files))
+    read = Models.read(files, reads_rows("modes"), judging)
+    pictures = pictures_for_page(read.inputs, images, out)
+    found: dict[str, gb.Modes] = {}
+    with progress("models") as advance:
+        for done, (name, model) in enumerate(read.models.items()):
+            advance(done, len(read.models), name)
+            with read.named(name):
+                result = gb.explain.modes(model.sample, read.real, level=level, seed=seed)
+            warnings = dict.fromkeys((*model.doubts, *result.warnings))
+            found[name] = replace(result, warnings=tuple(warnings))
+    return Answer(
+        document=_document(found, level=level, seed=seed),
+        show=lambda: _show_modes(found),
+        page=lambda: gb.report.modes_page(
+            found, fake=dict(zip(found, pictures[1:], strict=True)), real=pictures[0]
+        ),
+    )
+
+
+def _document(found: dict[str, gb.Modes], *, level: float, seed: int) -> dict[str, Any]:
+    """Return all regions as one list, and what is known of each model."""
+    documents = {name: result.to_dict() for name, result in found.items()}
+    regions = [
+        {"model": name, **region}
+        for name, document in documents.items()
+        for region in document.pop("regions")
+    ]
+    return {
+        "level": level,
+        "seed": seed,
+        "regions": regions,
+        "rows": [{"model": name, **document} for name, document in documents.items()],
+    }
+
+
+def _show_modes(found: dict[str, gb.Modes]) -> None:
+    for number_of, (name, result) in enumerate(found.items()):
+        say(*[""] * (number_of > 0), f"{shown(name)}: {result}")
+        rows = [
+            (
+                region.kind,
+                percent(round(region.share_fake, 4)),
+                percent(round(region.share_real, 4)),
+                interval(region.low, region.high),
+                region.pvalue_adjusted,
+                ", ".join(map(str, region.rows["fake" if region.low > 1.0 else "real"][:3])),
+            )
+            for region in result.found
+        ]
+        if rows:
+            columns = ("Kind", "Generated", "Real", "Ratio", "p", "Rows that show it")
+            print_table(gb.report.Table(columns, rows))
+        print_remarks({}, warnings=result.warnings, verbose=False)
