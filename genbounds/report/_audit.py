@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from genbounds._text import count, interval, number, percent, short, shown
+from genbounds.report import drawing
 from genbounds.report.blocks import (
     Block,
     Cell,
@@ -20,16 +21,7 @@ from genbounds.report.blocks import (
     Tag,
     Tone,
 )
-from genbounds.report.drawing import (
-    COLOUR,
-    DASHED,
-    Canvas,
-    Row,
-    Scale,
-    curve_canvas,
-    drawn,
-    interval_rows,
-)
+from genbounds.report.drawing import COLOUR, DASHED, Canvas, Row, Scale
 from genbounds.report.page import Page, Section, answer_page
 from genbounds.report.wording import measured_lines, verdict_text, verdict_word
 from genbounds.validation import InputError
@@ -241,7 +233,7 @@ def coverage_plot(points: Sequence[CoveragePoint]) -> Figure:
         rows.append(Row(name, (p.low, p.measured, p.high), *look, tip))
     agree = sum(row.mark == "filled" for row in rows)
     cells = attrgetter("label", "n", "nominal", "measured", "low", "high", "replications")
-    return interval_rows(
+    return drawing.interval_rows(
         rows,
         label="measured coverage",
         scale=Scale.linear(end for p in points for end in (p.low, p.high, p.nominal)),
@@ -278,7 +270,7 @@ def miss_plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
         ends = low / claimed, miss / claimed, high / claimed
         drawn_rows.append(Row(row["id"], ends, *_look(row["verdict"]), tip))
     refuted = [row["id"] for row in measured if row["verdict"] == "refuted"]
-    return interval_rows(
+    return drawing.interval_rows(
         drawn_rows,
         label="failures per allowed failure",
         scale=Scale.logarithmic(MISS_RATIOS, zero=MISS_RATIOS[0]),
@@ -323,7 +315,7 @@ def claim_plot(row: Mapping[str, Any]) -> Figure:
     upright = "failure rate", Scale(floor, 3.0, log=True)
 
     def picture(width: float) -> Canvas:
-        canvas = curve_canvas(width, across, upright)
+        canvas = drawing.curve_canvas(width, across, upright)
         axes = canvas.axes
         axes.plot(deltas, claims, **DASHED)
         for cell in cells:
@@ -338,7 +330,7 @@ def claim_plot(row: Mapping[str, Any]) -> Figure:
 
     over = ", ".join(short(cell["delta"]) for cell in cells if cell["refutes"])
     nowhere = ", nowhere proven to be above what is allowed."
-    return drawn(
+    return drawing.drawn(
         picture,
         alt=f"Failure rate of {row['id']} against its failure probability"
         + (f". Above what is allowed at δ = {over}." if over else nowhere),
@@ -373,7 +365,7 @@ def tightness_plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
     least, most = (
         f"{number(row['tightness'], digits=3)} ({row['id']})" for row in (known[0], known[-1])
     )
-    return interval_rows(
+    return drawing.interval_rows(
         drawn_rows,
         label="width over the smallest one that would hold",
         scale=Scale.logarithmic([1.0, *(row["tightness"] for row in known)]),

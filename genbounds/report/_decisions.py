@@ -6,21 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from genbounds._text import count, interval, number, percent, short, shown, shown_pvalue
+from genbounds.report import drawing
 from genbounds.report._scores import basis, score_plot, warning_blocks, with_assumptions
 from genbounds.report.blocks import Cell, Fact, Figure, Name, Notes, Table, Tag, Tone
-from genbounds.report.drawing import (
-    COLOUR,
-    DASHED,
-    Canvas,
-    Row,
-    Scale,
-    Style,
-    band,
-    curve_canvas,
-    drawn,
-    growth_scale,
-    interval_rows,
-)
+from genbounds.report.drawing import COLOUR, DASHED, Canvas, Row, Scale, Style
 from genbounds.report.page import Page, Section, answer_page
 from genbounds.report.wording import (
     interval_of,
@@ -118,7 +107,7 @@ def gate_plot(verdict: Verdict) -> Figure:
     within = "within the unshaded part" if verdict.equivalence else "before the shaded part"
     mark = "filled" if verdict.reliable else "cross"
     names = Name(verdict.candidate), Name(verdict.baseline)
-    return interval_rows(
+    return drawing.interval_rows(
         [Row(verdict.candidate, ends, role, mark, f"worse by {worse}")],
         label=f"{metric_title(verdict.metric)}: worse by",
         scale=scale,
@@ -185,7 +174,7 @@ def plan_plot(plan: Plan) -> Figure:
         upright, of, floor = "power", "power to find", None
         curve, wanted = plan.powers, plan.power
     what = _measured(plan) if plan.gap is None else f"a difference of {short(plan.gap)}"
-    return drawn(
+    return drawing.drawn(
         _curve(
             plan.sizes.tolist(),
             curve.tolist(),
@@ -231,7 +220,7 @@ def reference_plot(plan: Plan) -> Figure | None:
         return None
     generated = "any number of" if plan.n is None else number(plan.n)
     step = max(1, (len(sizes) - 1) // 4)
-    return drawn(
+    return drawing.drawn(
         _curve(
             sizes, widths, label="reference samples m", upright="half-width", wanted=plan.half_width
         ),
@@ -267,7 +256,7 @@ def _curve(
     across = label, Scale.logarithmic(sizes)
 
     def picture(width: float) -> Canvas:
-        canvas = curve_canvas(width, across, (upright, scale))
+        canvas = drawing.curve_canvas(width, across, (upright, scale))
         axes = canvas.axes
         (curve,) = axes.plot(sizes, values, color=COLOUR["accent"], linewidth=1.8)
         ends = (f"{number(values[k])} at {number(round(sizes[k]))}" for k in (0, -1))
@@ -351,12 +340,12 @@ def track_plot(track: Track) -> Figure:
     scores, steps = [look.score for look in looks], [look.step for look in looks]
     margin = 0.03 * (steps[-1] - steps[0]) or 1.0
     across = "step", Scale(steps[0] - margin, steps[-1] + margin)
-    scale = growth_scale(scores, [score.value for score in scores])
+    scale = drawing.growth_scale(scores, [score.value for score in scores])
 
     def picture(width: float) -> Canvas:
-        canvas = curve_canvas(width, across, (title, scale))
+        canvas = drawing.curve_canvas(width, across, (title, scale))
         axes = canvas.axes
-        band(canvas, steps, scores, scale, COLOUR["accent"])
+        drawing.band(canvas, steps, scores, scale, COLOUR["accent"])
         values = [max(score.value, scale.floor) for score in scores]
         axes.plot(steps, values, color=COLOUR["accent"], linewidth=1.6)
         axes.axvline(track.best, **DASHED)
@@ -373,7 +362,7 @@ def track_plot(track: Track) -> Figure:
         (short(step), s.value, s.low, s.high, s.n, Tag(state, STATE_TONES.get(state, "plain")))
         for step, s, state in zip(steps, scores, states, strict=True)
     ]
-    return drawn(
+    return drawing.drawn(
         picture,
         alt=f"{title} at {count(len(looks), 'step')}, from {number(scores[0].value)} at step "
         f"{short(steps[0])} to {number(scores[-1].value)} at step {short(steps[-1])}; "

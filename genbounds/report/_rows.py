@@ -8,17 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from genbounds._text import count, interval, number, percent, shown
+from genbounds.report import drawing
 from genbounds.report._scores import basis, score_plot, warning_blocks, with_assumptions
 from genbounds.report.blocks import Block, Cell, Examples, Figure, Notes, Table, Tag, Tone
-from genbounds.report.drawing import (
-    COLOUR,
-    DASHED,
-    Canvas,
-    Scale,
-    curve_canvas,
-    drawn,
-    series_style,
-)
+from genbounds.report.drawing import COLOUR, DASHED, Canvas, Scale
 from genbounds.report.page import Page, Section, answer_page
 from genbounds.report.wording import mark, score_table, sentence, with_interval
 from genbounds.results import Diagnostic
@@ -330,13 +323,13 @@ def ratio_plot(result: Memorisation) -> Figure:
     """
     edges, *sides = result.densities()
     highest = 1.08 * max(float(heights.max()) for heights in sides)
-    legend = [(side, series_style(k)) for k, side in enumerate(SIDES)]
+    legend = [(side, drawing.series_style(k)) for k, side in enumerate(SIDES)]
     upright = "per real row", Scale(0.0, highest, ticks=4)
 
     def picture(width: float) -> Canvas:
         label = "distance ratio" if width < 500 else "distance to nearest / to fifth"
         across = label, Scale(0.0, 1.0, ticks=5)
-        canvas = curve_canvas(width, across, upright, legend=legend, grid="y")
+        canvas = drawing.curve_canvas(width, across, upright, legend=legend, grid="y")
         axes = canvas.axes
         for index, (side, heights) in enumerate(zip(SIDES, sides, strict=True)):
             colour = COLOUR[f"series-{index}"]
@@ -349,7 +342,7 @@ def ratio_plot(result: Memorisation) -> Figure:
         return canvas
 
     near, rows = result.near, f"{result.unit}s"
-    return drawn(
+    return drawing.drawn(
         picture,
         alt=f"Ratios of {number(result.n)} generated rows. Of {number(near.hit)} real {rows} with "
         f"near copies {number(near.trained)} were trained on, {number(near.expected)} expected.",

@@ -8,40 +8,10 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from genbounds._text import count, display, interval, number, percent, short, shown
+from genbounds.report import drawing, wording
 from genbounds.report.blocks import Block, Cell, Fact, Figure, Name, Notes, Table, Tag, Tone
-from genbounds.report.drawing import (
-    COLOUR,
-    DASHED,
-    NAME_LIMIT,
-    SERIES,
-    Canvas,
-    Row,
-    Scale,
-    Style,
-    band,
-    curve_canvas,
-    drawn,
-    growth_scale,
-    interval_rows,
-    left_margin,
-    series_style,
-)
+from genbounds.report.drawing import COLOUR, DASHED, SERIES, Canvas, Row, Scale, Style
 from genbounds.report.page import Page, Section, answer_page
-from genbounds.report.wording import (
-    assumption_lines,
-    interval_of,
-    lead_of,
-    letters_of,
-    mark,
-    method_lines,
-    metric_title,
-    score_table,
-    together_table,
-    verdict_line,
-    warning_lines,
-    winner_line,
-    with_interval,
-)
 from genbounds.results import Diagnostic, Difference, Ranking, Score, all_reliable
 from genbounds.validation import InputError
 
@@ -98,28 +68,29 @@ def score_page(
         About the whole run.
     """
     order = scores if ranking is None else ranking.scores
-    lead, facts = _answer(order, metric_title(metric), level, ranking)
+    title = wording.metric_title(metric)
+    lead, facts = _answer(order, title, level, ranking)
     if reference is not None:
-        remark = f"{percent(level)} interval {interval_of(reference)}"
+        remark = f"{percent(level)} interval {wording.interval_of(reference)}"
         facts.append(("Real data", reference.value, remark))
-    page = answer_page(f"{metric_title(metric)} of {count(len(scores), 'model')}", lead, *facts)
+    page = answer_page(f"{title} of {count(len(scores), 'model')}", lead, *facts)
     warnings = [*warnings, *(() if ranking is None else ranking.warnings)]
     blocks = warning_blocks(scores, warnings, together)
     blocks.append(_scores(order, metric, level, ranking))
     if usual:
         columns = {"Usual number": [usual[name] for name in order]}
-        blocks.append(score_table(order, columns, value="Bias removed", caption=USUAL))
+        blocks.append(wording.score_table(order, columns, value="Bias removed", caption=USUAL))
     lines = [f"{shown(name)}: {score.citation()}" for name, score in scores.items()]
     cite = Notes(items=lines, title="Lines for a paper", folded=True)
     page.add(Section("Scores", [*blocks, *basis(scores), cite]))
     if together:
-        table = together_table(together, order)
+        table = wording.together_table(together, order)
         page.add(Section("Precision, recall and their like", [table]))
     if convergence:
         growth = {name: convergence[name] for name in order if name in convergence}
         figure = convergence_plot(growth, metric=metric, lines="Model")
         page.add(Section("Do the scores settle as samples are added?", [figure, SETTLING]))
-    if ranking is not None and letters_of(ranking):
+    if ranking is not None and wording.letters_of(ranking):
         joint = Notes(items=ranking.assumptions, title="What the comparison assumes")
         # Of two models the matrix is one square.
         matrix = [difference_matrix(ranking)] if len(order) > 2 else []
@@ -133,23 +104,23 @@ def _answer(
 ) -> tuple[str, list[Fact]]:
     """Say who is best and how sure that is, by how much it leads, and how many may be as good."""
     best, score = next(iter(scores.items()))
-    value = (title, score.value, f"{percent(level)} interval {interval_of(score)}")
+    value = (title, score.value, f"{percent(level)} interval {wording.interval_of(score)}")
     if ranking is None:
         doubt = "" if score.reliable else " This score is unreliable: see the warnings."
-        lead = f"{display(best, limit=72)} has a {title} of {with_interval(score)}.{doubt}"
+        lead = f"{display(best, limit=72)} has a {title} of {wording.with_interval(score)}.{doubt}"
         return lead, [("Model", Name(best), f"n = {number(score.n)}"), value]
-    lead = verdict_line(ranking)
+    lead = wording.verdict_line(ranking)
     if not score.reliable:
         return lead, [("Best score", "none", "the leading one is unreliable"), value]
     second = list(scores)[1]
     gap = ranking.difference(best, second)
-    ahead, *ends = lead_of(gap, log_scale=ranking.log_scale)
+    ahead, *ends = wording.lead_of(gap, log_scale=ranking.log_scale)
     times = " times" if ranking.log_scale else ""
     doubt = "" if gap.distinguishable else ", not significant"
     by = f"{interval(*ends)}, ahead of {shown(second)}{doubt}"
     contenders = len({*ranking.contenders, best})
     jointly = f"{percent(ranking.level)}, all comparisons jointly"
-    return f"{lead} Its {title}: {with_interval(score)}. {winner_line(ranking)}", [
+    return f"{lead} Its {title}: {wording.with_interval(score)}. {wording.winner_line(ranking)}", [
         ("Best score", Name(best), f"of {count(len(scores), 'model')}"),
         value,
         ("Better than the next by", f"{number(ahead)}{times}", by),
@@ -166,7 +137,7 @@ def warning_blocks(
     together: Mapping[str, PrecisionRecall] | None = None,
 ) -> list[Block]:
     """Warnings with the models that they concern, unreliable ones first."""
-    items = warning_lines(scores, warnings, together)
+    items = wording.warning_lines(scores, warnings, together)
     results: list[Score | PrecisionRecall] = [*scores.values(), *(together or {}).values()]
     trusted = all_reliable(warnings) and all(result.reliable for result in results)
     notes = Notes(items=items, title="Warnings", tone="open" if trusted else "bad")
@@ -199,10 +170,10 @@ def with_assumptions(
 
 def basis(scores: Mapping[str, Score]) -> list[Block]:
     """Return what the intervals assume and, behind a fold, how each score was computed."""
-    assumed = assumption_lines(scores)
+    assumed = wording.assumption_lines(scores)
     return [
         Notes(items=assumed, title="What these intervals assume"),
-        Notes(items=method_lines(scores), title="How each score was computed", folded=True),
+        Notes(items=wording.method_lines(scores), title="How each score was computed", folded=True),
     ]
 
 
@@ -243,13 +214,13 @@ def score_plot(scores: Mapping[str, Score], *, metric: str, level: float) -> Fig
 def _scores(
     scores: Mapping[str, Score], metric: str, level: float, ranking: Ranking | None
 ) -> Figure:
-    title = metric_title(metric)
-    letters = {} if ranking is None else letters_of(ranking)
+    title = wording.metric_title(metric)
+    letters = {} if ranking is None else wording.letters_of(ranking)
     filled = scores if ranking is None else ranking.contenders
     rows = []
     for name, score in scores.items():
         look = ("accent", "filled") if name in filled else ("muted", "open")
-        tip = f"{shown(name)}: {with_interval(score)}"
+        tip = f"{shown(name)}: {wording.with_interval(score)}"
         if not score.reliable:
             look, tip = ("bad", "cross"), f"{tip}, unreliable"
         ends = score.low, score.value, score.high
@@ -263,13 +234,13 @@ def _scores(
         f"significantly at {percent(level)}, all comparisons taken jointly."
     )
     top = next(iter(scores))
-    return interval_rows(
+    return drawing.interval_rows(
         rows,
         label=title,
         scale=scale,
         heading="Group" if letters else "",
         alt=f"{title} of {count(len(scores), 'model')}. On top: {shown(top)} "
-        f"with {number(scores[top].value)}, interval {interval_of(scores[top])}.",
+        f"with {number(scores[top].value)}, interval {wording.interval_of(scores[top])}.",
         caption=f"{title}. Lines are {percent(level)} confidence intervals"
         + ("; one with an arrow goes on, to 0 or beyond the axis." if cut else ".")
         + (" Crosses: unreliable, see the warnings." if crosses else "")
@@ -287,7 +258,7 @@ def _table(scores: Mapping[str, Score], letters: Mapping[str, str]) -> Table:
     if letters:
         columns["Group"] = [letters.get(name, "") for name in scores]
     if any(score.warnings for score in scores.values()):
-        marks = map(mark, scores.values())
+        marks = map(wording.mark, scores.values())
         columns["Warnings"] = [Tag(text, tones[text]) if text else "" for text in marks]
     return Table.of(columns)
 
@@ -340,13 +311,15 @@ def difference_matrix(ranking: Ranking) -> Figure:
     left_out = len(ranking.scores) - len(place)
 
     def picture(width: float) -> Canvas:
-        k, left = len(place), left_margin(width, place)
+        k, left = len(place), drawing.left_margin(width, place)
         cell = min(42.0, (width - left - 8) / k)
         canvas = Canvas(width, cell * k + 34, (left, width - left - cell * k, 28.0, 6.0))
         axes = canvas.axes
         axes.set_xlim(-0.5, k - 0.5)
         axes.set_ylim(k - 0.5, -0.5)
-        names = [canvas.text(n, limit=NAME_LIMIT[width]) if cell >= 11 else "" for n in place]
+        names = [
+            canvas.text(n, limit=drawing.NAME_LIMIT[width]) if cell >= 11 else "" for n in place
+        ]
         axes.set_yticks(range(k), names)
         axes.set_xticks(range(k), [str(x + 1) if cell >= 14 else "" for x in range(k)])
         axes.xaxis.tick_top()
@@ -363,7 +336,7 @@ def difference_matrix(ranking: Ranking) -> Figure:
         (Name(p.better), p.value, Name(p.worse), *fields(p), SIGNIFICANT[p.distinguishable])
         for p in pairs
     ]
-    return drawn(
+    return drawing.drawn(
         picture,
         alt=f"Matrix of {count(len(pairs), 'pair')} of {len(place)} models; {significant} differ "
         f"significantly, {len(pairs) - significant} do not.",
@@ -417,7 +390,7 @@ def gap_plot(ranking: Ranking) -> Figure:
     rows, cells = [], []
     for name in others:
         pair = ranking.difference(first, name)
-        value, low, high = lead_of(pair, log_scale=ranking.log_scale)
+        value, low, high = wording.lead_of(pair, log_scale=ranking.log_scale)
         tip = f"{shown(name)}: {number(value)} behind {interval(low, high)}"
         look = ("muted", "open") if pair.distinguishable else ("accent", "filled")
         doubt = "" if pair.distinguishable else ", may be as good"
@@ -429,7 +402,7 @@ def gap_plot(ranking: Ranking) -> Figure:
         none, label = 1.0, "score of the first over this one's"
         what = f"The score of {shown(first)} as a multiple of each other model's."
     as_good = sum(row.mark == "filled" for row in rows)
-    return interval_rows(
+    return drawing.interval_rows(
         rows,
         label=label,
         scale=Scale.linear([none, *(end for row in rows for end in row.ends)]),
@@ -467,30 +440,30 @@ def convergence_plot(
     """
     if not series or not all(series.values()):
         raise InputError("`series` must hold at least one line of at least one point.")
-    title = metric_title(metric)
+    title = wording.metric_title(metric)
     points = [(name, n, score) for name, line in series.items() for n, score in line]
     scores = [score for *_, score in points]
     ends = {name: line[-1] for name, line in series.items()}
     sizes = Scale.logarithmic(n for _, n, _ in points)
     true = [] if truth is None else [truth]
-    scale = growth_scale(scores, [*(score.value for _, score in ends.values()), *true])
-    legend = [(name, series_style(k)) for k, name in enumerate(list(series)[:SERIES])]
+    scale = drawing.growth_scale(scores, [*(score.value for _, score in ends.values()), *true])
+    legend = [(name, drawing.series_style(k)) for k, name in enumerate(list(series)[:SERIES])]
     legend += [("truth", DASHED) for _ in true]
 
     def picture(width: float) -> Canvas:
-        canvas = curve_canvas(width, ("samples n", sizes), (title, scale), legend=legend)
+        canvas = drawing.curve_canvas(width, ("samples n", sizes), (title, scale), legend=legend)
         # The first on top; pale if beyond the legend.
         for index, (name, line) in reversed(list(enumerate(series.items()))):
             pale = {"color": COLOUR["grid"], "marker": "o"}
-            style = series_style(index) if index < SERIES else pale
+            style = drawing.series_style(index) if index < SERIES else pale
             places = [n for n, _ in line]
             values = [max(score.value, scale.floor) for _, score in line]
             if len(series) <= BANDS:
-                band(canvas, places, [score for _, score in line], scale, style["color"])
+                drawing.band(canvas, places, [score for _, score in line], scale, style["color"])
             canvas.axes.plot(places, values, color=style["color"], linewidth=1.6)
             for (n, score), value in zip(line, values, strict=True):
                 (point,) = canvas.axes.plot(n, value, **(style | {"linestyle": "none"}))
-                canvas.tip(point, f"{shown(name)}, n = {number(n)}: {with_interval(score)}")
+                canvas.tip(point, f"{shown(name)}, n = {number(n)}: {wording.with_interval(score)}")
         for value in true:
             canvas.axes.axhline(value, **DASHED)
         return canvas
@@ -499,7 +472,7 @@ def convergence_plot(
         f" {shown(name)}: {number(score.value)} at n = {number(n)}."
         for name, (n, score) in list(ends.items())[:SERIES]
     ] + [f" Truth: {number(value)}." for value in true]
-    return drawn(
+    return drawing.drawn(
         picture,
         alt=f"{title} against the number of samples.{''.join(at_the_end)}",
         caption=f"{title} as the number of samples grows. "

@@ -8,22 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from genbounds._text import count, display, number, percent, shown
+from genbounds.report import drawing
 from genbounds.report._scores import basis, score_plot, warning_blocks, with_assumptions
 from genbounds.report.blocks import Block, Cell, Figure, Name, Notes, Table, Tag
-from genbounds.report.drawing import (
-    COLOUR,
-    NAME_LIMIT,
-    SERIES,
-    Canvas,
-    Scale,
-    Style,
-    beside,
-    curve_canvas,
-    drawn,
-    left_margin,
-    rows_canvas,
-    series_style,
-)
+from genbounds.report.drawing import COLOUR, SERIES, Canvas, Scale, Style
 from genbounds.report.page import Page, Section, answer_page
 from genbounds.report.wording import (
     interval_of,
@@ -279,7 +267,7 @@ def samples_plot(samples: Mapping[str, int], *, best: str | None = None) -> Figu
     total = sum(samples.values())
 
     def picture(width: float) -> Canvas:
-        canvas = rows_canvas(width, names, right=62)
+        canvas = drawing.rows_canvas(width, names, right=62)
         Scale(0, max(*samples.values(), 1) * 1.02).apply(canvas, "samples drawn")
         for row, name in enumerate(names):
             edge, fill = ("accent", "accent") if name == best else ("muted", "paper")
@@ -292,7 +280,7 @@ def samples_plot(samples: Mapping[str, int], *, best: str | None = None) -> Figu
         return canvas
 
     shares = (percent(round(samples[name] / max(total, 1), 4)) for name in names)
-    return drawn(
+    return drawing.drawn(
         picture,
         alt=f"Samples drawn from each of {count(len(names), 'arm')}, {number(total)} together; "
         f"most from {shown(names[0])}, {number(samples[names[0]])}.",
@@ -330,13 +318,13 @@ def spending_plot(steps: Sequence[int], spent: Mapping[str, Sequence[int]]) -> F
     names = sorted(spent, key=lambda name: -spent[name][-1])
     edges, shares = _shares(steps, [spent[name] for name in names])
     square = {"marker": "s", "markersize": 9, "linestyle": "none"}
-    legend = [(name, series_style(k) | square) for k, name in enumerate(names[:SERIES])]
+    legend = [(name, drawing.series_style(k) | square) for k, name in enumerate(names[:SERIES])]
     across = "samples drawn in total", Scale(edges[0], edges[-1])
     upright = "share of the draws", Scale(0.0, 1.0)
 
     def picture(width: float) -> Canvas:
-        right = 14.0 + left_margin(width, names)
-        canvas = curve_canvas(width, across, upright, legend=legend, right=right, grid="")
+        right = 14.0 + drawing.left_margin(width, names)
+        canvas = drawing.curve_canvas(width, across, upright, legend=legend, right=right, grid="")
         canvas.axes.set_yticks([0.0, 0.5, 1.0], [percent(share) for share in (0.0, 0.5, 1.0)])
         bottom = [0.0] * len(shares[0])
         for index, (name, share) in enumerate(zip(names, shares, strict=True)):
@@ -347,14 +335,14 @@ def spending_plot(steps: Sequence[int], spent: Mapping[str, Sequence[int]]) -> F
             band = canvas.axes.fill_between(edges, *lines, step="post", **style)
             canvas.tip(band, f"{shown(name)}: {number(spent[name][-1])} samples at the end")
             if share[-1] > 0.07:  # as high as the text
-                token = canvas.text(name, limit=NAME_LIMIT[width])
+                token = canvas.text(name, limit=drawing.NAME_LIMIT[width])
                 look = {"color": COLOUR["ink"], "va": "center_baseline"}
-                beside(canvas, (bottom[-1] + top[-1]) / 2.0, token, **look)
+                drawing.beside(canvas, (bottom[-1] + top[-1]) / 2.0, token, **look)
             bottom = top
         return canvas
 
     points = sorted({round(i * (len(steps) - 1) / 9) for i in range(10)})
-    return drawn(
+    return drawing.drawn(
         picture,
         alt=f"Share of the draws that each of {count(len(names), 'arm')} had over time, up to "
         f"{number(steps[-1])} samples in total; most went to {shown(names[0])}.",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from genbounds._text import number
 from genbounds.files import atomic_write, display
 from genbounds.report.blocks import Block, Cell, Code, Facts, Link, Name, Tag
-from genbounds.report.formula import formula
+from genbounds.report.drawing import formula
 
 if TYPE_CHECKING:
     from jinja2 import Environment
