@@ -160,20 +160,14 @@ def bounds(
 
 def describe(bound: gb.bounds.Bound) -> dict[str, Any]:
     """Return what is known of a statement without an experiment, in plain JSON types."""
-    return {
-        "id": bound.id,
-        "claim": bound.claim,
-        "latex": bound.latex,
-        "source": bound.source,
-        "setting": bound.setting,
-        "form": bound.form,
-        "assumptions": [assumption.text for assumption in bound.assumptions],
-        "constants": dict(bound.constants),
-        "repairs": bound.repairs,
-    }
+    names = "id claim latex source setting form assumptions constants repairs"
+    told = {name: getattr(bound, name) for name in names.split()}
+    assumptions = [assumption.text for assumption in bound.assumptions]
+    return told | {"assumptions": assumptions, "constants": dict(bound.constants)}
 
 
 def _explain(bound: gb.bounds.Bound, row: dict[str, Any]) -> None:
+    from genbounds.report._audit import evidence_table
     from genbounds.report.wording import measured_lines, verdict_text
 
     say(f"{bound.id}  ({bound.form})", "", f"  {bound.claim}", "", f"LaTeX    {bound.latex}")
@@ -194,21 +188,7 @@ def _explain(bound: gb.bounds.Bound, row: dict[str, Any]) -> None:
         say(f"{'holds' if check['holds'] else 'fails':<8} {check['claim']}; {check['found']}")
     if row["by_delta"]:
         say("", "δ: the probability with which the statement may fail")
-        heads = ("δ", "Allowed", "Missed", "At least", "At most", "", "Worst distribution", "n")
-        cells = [
-            (
-                short(cell["delta"]),
-                short(cell["claimed"]),
-                cell["miss"],
-                cell["miss_low"],
-                cell["miss_high"],
-                "too often" if cell["refutes"] else "",
-                str(cell["arm"]),
-                str(cell["n"]),
-            )
-            for cell in row["by_delta"]
-        ]
-        print_table(gb.report.Table(heads, cells))
+        print_table(evidence_table(row["by_delta"]))
 
 
 def choose(patterns: Sequence[str], ids: Collection[str]) -> list[str]:

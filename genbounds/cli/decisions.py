@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import genbounds as gb
-from genbounds._text import display, interval, percent, short
+from genbounds._text import display, percent, short
 from genbounds.cli import _options as opt
 from genbounds.cli._command import Answer, command
 from genbounds.cli._terminal import keep, print_remarks, print_table, say, show
@@ -336,21 +336,12 @@ def _document(run: gb.Track, names: Mapping[int, str]) -> dict[str, Any]:
 
 def _show_track(run: gb.Track, spec: gb.estimators.MetricSpec, *, verbose: bool) -> None:
     """Print the table by step, then the verdict, warnings and assumptions."""
-    from genbounds.report.wording import mark
+    from genbounds.report._decisions import look_table
 
     better = "larger" if spec.higher_is_better else "smaller"
     say(f"{spec.title} by step ({better} is better), {percent(run.level)} for all looks", "")
     scores = {f"step {short(step)}": score for step, score in run.scores.items()}
-    columns: dict[str, list[Any]] = {
-        "Step": [short(look.step) for look in run.looks],
-        "Score": [look.score.value for look in run.looks],
-        "Interval": [interval(look.score.low, look.score.high) for look in run.looks],
-        "n": [look.score.n for look in run.looks],
-        "State": [look.state for look in run.looks],
-    }
-    if any(score.warnings for score in scores.values()):
-        columns["Warnings"] = [mark(score) for score in scores.values()]
-    print_table(gb.report.Table.of(columns))
+    print_table(look_table(run))
     say("", *filter(None, (run.summary, run.advice)))
     print_remarks(scores, warnings=run.warnings, assumptions=run.assumptions, verbose=verbose)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import genbounds as gb
-from genbounds._text import display, interval, percent, shown
+from genbounds._text import display, shown
 from genbounds.cli._command import Answer, command
 from genbounds.cli._options import LEVEL, SEED, Judging, VerboseJudging, argument, option, renamed
 from genbounds.cli._terminal import print_remarks, print_table, progress, say
@@ -177,20 +177,10 @@ def _document(found: dict[str, gb.Modes], *, level: float, seed: int) -> dict[st
 
 
 def _show_modes(found: dict[str, gb.Modes]) -> None:
+    from genbounds.report._rows import region_table
+
     for number_of, (name, result) in enumerate(found.items()):
         say(*[""] * (number_of > 0), f"{shown(name)}: {result}")
-        rows = [
-            (
-                region.kind,
-                percent(round(region.share_fake, 4)),
-                percent(round(region.share_real, 4)),
-                interval(region.low, region.high),
-                region.pvalue_adjusted,
-                ", ".join(map(str, region.rows["fake" if region.low > 1.0 else "real"][:3])),
-            )
-            for region in result.found
-        ]
-        if rows:
-            columns = ("Kind", "Generated", "Real", "Ratio", "p", "Rows that show it")
-            print_table(gb.report.Table(columns, rows))
+        if result.found:
+            print_table(region_table(result, result.found), without=["Region"])
         print_remarks({}, warnings=result.warnings, verbose=False)

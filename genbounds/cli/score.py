@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import genbounds as gb
-from genbounds._text import display, interval, number, percent, shown, shown_pvalue
+from genbounds._text import display, interval, number, percent, shown
 from genbounds.cli._command import Answer, command
 from genbounds.cli._options import Scoring, argument, choice, flag, option, renamed
 from genbounds.cli._terminal import keep, print_remarks, print_table, progress, say
@@ -206,34 +206,18 @@ def _show(found: Scores, *, verbose: bool) -> None:
     scores = dict(found.scores if ranking is None else ranking.scores)
     if found.reference is not None and found.read.reference is not None:
         scores[f"{found.read.reference.name} (reference)"] = found.reference
-    columns: dict[str, list[Any]] = {"n": [score.n for score in scores.values()]}
-    letters = {} if ranking is None else wording.letters_of(ranking)
-    if letters:
-        columns["Group"] = [letters.get(name, "") for name in scores]
-    if ranking is not None and ranking.best in letters:
-        best, differing = ranking.best, letters.keys() - {ranking.best}
-        columns["p"] = [
-            shown_pvalue(ranking.difference(best, name).pvalue_adjusted)
-            .removeprefix("= ")
-            .replace(" ", "")
-            if name in differing
-            else "–"
-            for name in scores
-        ]
-    if any(score.warnings for score in scores.values()):
-        columns["Warnings"] = [wording.mark(score) for score in scores.values()]
-    print_table(wording.score_table(scores, columns, value="Score"))
+    table = wording.comparison_table(scores, ranking)
+    print_table(table, without=["Std. error"])
     if found.together:
-        table = wording.together_table(found.together, scores)
-        say("", table.caption)
-        print_table(table)
+        say("", wording.TOGETHER)
+        print_table(wording.together_table(found.together, scores))
     if ranking is not None:
         say("", *filter(None, (wording.verdict_line(ranking), wording.winner_line(ranking))))
-        if letters and len(ranking.contenders) > 1:
+        if "Group" in table.columns and len(ranking.contenders) > 1:
             say("Models that share a group letter do not differ significantly.")
         pairs = len(ranking.differences)
         adjusted = f", adjusted for all {pairs} pairs" if pairs > 1 else ""
-        if "p" in columns:
+        if "p" in table.columns:
             say(f"p is the p-value of no difference from {shown(ranking.best)}{adjusted}.")
     print_remarks(
         scores,

@@ -255,10 +255,10 @@ def _show(result: gb.select.Selection) -> None:
 
 def _show_mixture(result: gb.select.MixtureSelection) -> None:
     """Print shares and the bound of the gap."""
-    from genbounds.report._selections import sampled_share_table
+    from genbounds.report._selections import share_table
 
     say(f"{result}.", "")
-    print_table(sampled_share_table(result))
+    print_table(share_table(result))
     aside = [f"* {shown(name)} set aside: {display(why)}" for name, why in result.set_aside.items()]
     if aside:
         say("", *aside)

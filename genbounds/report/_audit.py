@@ -292,8 +292,8 @@ _EVIDENCE = ("Allowed", "Measured", "Low", "High", "Distribution", "n")
 
 def _evidence(cell: Mapping[str, Any]) -> tuple[Cell, ...]:
     """Return the numbers of one test case under the headings `_EVIDENCE`."""
-    numbers = (cell[key] for key in ("claimed", "miss", "miss_low", "miss_high"))
-    return (*numbers, str(cell["arm"]), cell["n"])
+    numbers = (cell[key] for key in ("miss", "miss_low", "miss_high"))
+    return (short(cell["claimed"]), *numbers, str(cell["arm"]), cell["n"])
 
 
 def claim_plot(row: Mapping[str, Any]) -> Figure:
@@ -337,11 +337,22 @@ def claim_plot(row: Mapping[str, Any]) -> Figure:
         caption="How often the statement fails in its worst case, at each failure probability, "
         "with exact intervals. Dashed: what it allows; above that line it fails too often. Arrows "
         "point below the axis.",
-        table=Table(
-            ("δ", *_EVIDENCE, "Evidence"),
-            [(cell["delta"], *_evidence(cell), cell["evidence"]) for cell in cells],
-        ),
+        table=evidence_table(cells),
     )
+
+
+def evidence_table(cells: Sequence[Mapping[str, Any]]) -> Table:
+    """Return what was measured of one statement at each failure probability."""
+    rows = [
+        (
+            short(cell["delta"]),
+            *_evidence(cell),
+            Tag("too often", "bad") if cell["refutes"] else "",
+            cell["evidence"],
+        )
+        for cell in cells
+    ]
+    return Table(("δ", *_EVIDENCE, "Fails", "Evidence"), rows)
 
 
 def tightness_plot(rows: Sequence[Mapping[str, Any]]) -> Figure:

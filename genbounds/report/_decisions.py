@@ -6,18 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from genbounds._text import count, interval, number, percent, short, shown, shown_pvalue
-from genbounds.report import drawing
+from genbounds.report import drawing, wording
 from genbounds.report._scores import basis, score_plot, warning_blocks, with_assumptions
 from genbounds.report.blocks import Cell, Fact, Figure, Name, Notes, Table, Tag, Tone
 from genbounds.report.drawing import COLOUR, DASHED, Canvas, Row, Scale, Style
 from genbounds.report.page import Page, Section, answer_page
-from genbounds.report.wording import (
-    interval_of,
-    lead_sentence,
-    metric_title,
-    sentence,
-    with_interval,
-)
 
 if TYPE_CHECKING:
     from genbounds.decisions import Plan, Reproduction, Track, Verdict
@@ -48,7 +41,7 @@ def reproduction_page(found: Reproduction) -> Page:
         tag = Tag(found.decision, TONES[found.decision])
         facts.insert(0, ("Decision", tag, f"p {shown_pvalue(found.pvalue)}"))
         facts.append(("Published", found.published, f"of {number(found.n)} rows"))
-    page = answer_page("Is the published distance chance?", sentence(str(found)), *facts)
+    page = answer_page("Is the published distance chance?", wording.sentence(str(found)), *facts)
     return page.add(Section("What this assumes", with_assumptions(found, title="")))
 
 
@@ -76,7 +69,7 @@ def gate_page(verdict: Verdict) -> Page:
         facts.append(("Samples needed", verdict.samples_needed, "of each model, to settle it"))
     both = score_plot(verdict.scores, metric=verdict.metric, level=verdict.level)
     return answer_page(
-        "May the candidate replace the baseline?", lead_sentence(verdict), *facts
+        "May the candidate replace the baseline?", wording.lead_sentence(verdict), *facts
     ).add(
         Section("The difference and the margin", with_assumptions(verdict, gate_plot(verdict))),
         Section("Both scores", [both]),
@@ -109,7 +102,7 @@ def gate_plot(verdict: Verdict) -> Figure:
     names = Name(verdict.candidate), Name(verdict.baseline)
     return drawing.interval_rows(
         [Row(verdict.candidate, ends, role, mark, f"worse by {worse}")],
-        label=f"{metric_title(verdict.metric)}: worse by",
+        label=f"{wording.metric_title(verdict.metric)}: worse by",
         scale=scale,
         lines=lines,
         shaded=[(margin, scale.high), (scale.low, -margin)][: len(lines)],
@@ -137,7 +130,7 @@ def plan_page(plan: Plan) -> Page:
     plan : genbounds.decisions.Plan
     """
     wanted, least = "half-width", "half-width"
-    target = f"{metric_title(plan.metric)}, {percent(plan.level)} interval"
+    target = f"{wording.metric_title(plan.metric)}, {percent(plan.level)} interval"
     if plan.gap is not None:
         wanted, least = "difference", "smallest difference that is found"
         target = f"found with power {percent(plan.power)}, {percent(plan.level)} interval"
@@ -150,7 +143,7 @@ def plan_page(plan: Plan) -> Page:
     ]
     if plan.reference_needed is not None:
         facts.append(("Reference samples", plan.reference_needed, "at least"))
-    page = answer_page("How many samples does it take?", lead_sentence(plan), *facts)
+    page = answer_page("How many samples does it take?", wording.lead_sentence(plan), *facts)
     page.add(Section("More generated samples", with_assumptions(plan, plan_plot(plan))))
     reference = reference_plot(plan)
     return page if reference is None else page.add(Section("More reference samples", [reference]))
@@ -234,7 +227,7 @@ def reference_plot(plan: Plan) -> Figure | None:
 
 def _measured(plan: Plan) -> str:
     """Return what the interval is for."""
-    title = metric_title(plan.metric)
+    title = wording.metric_title(plan.metric)
     return f"the difference of both models in {title}" if plan.two_models else title
 
 
@@ -300,8 +293,8 @@ def track_page(track: Track) -> Page:
     ----------
     track : genbounds.decisions.Track
     """
-    title, kept = metric_title(track.metric), track.kept
-    ends, looks = interval_of(kept.score), count(len(track.looks), "look")
+    title, kept = wording.metric_title(track.metric), track.kept
+    ends, looks = wording.interval_of(kept.score), count(len(track.looks), "look")
     tag = Tag(track.verdict, TONES.get(track.verdict, "plain"))
     facts: list[Fact] = [("Verdict", tag, f"after {looks} of {number(track.planned)}")]
     if track.advice:
@@ -336,7 +329,7 @@ def track_plot(track: Track) -> Figure:
     Figure
         Triangles are looks that improved or collapsed; the dashed line is the kept checkpoint.
     """
-    title, looks = metric_title(track.metric), track.looks
+    title, looks = wording.metric_title(track.metric), track.looks
     scores, steps = [look.score for look in looks], [look.step for look in looks]
     margin = 0.03 * (steps[-1] - steps[0]) or 1.0
     across = "step", Scale(steps[0] - margin, steps[-1] + margin)
@@ -354,14 +347,12 @@ def track_plot(track: Track) -> Figure:
             style: Style = {"color": COLOUR[role], "markeredgecolor": COLOUR["paper"]}
             size = 7.0 if shape == "o" else 10.0
             (mark,) = axes.plot(look.step, value, shape, markersize=size, **style)
-            canvas.tip(mark, f"step {short(look.step)}: {with_interval(look.score)}, {look.state}")
+            canvas.tip(
+                mark, f"step {short(look.step)}: {wording.with_interval(look.score)}, {look.state}"
+            )
         return canvas
 
     states = [look.state for look in looks]
-    rows: list[tuple[Cell, ...]] = [
-        (short(step), s.value, s.low, s.high, s.n, Tag(state, STATE_TONES.get(state, "plain")))
-        for step, s, state in zip(steps, scores, states, strict=True)
-    ]
     return drawing.drawn(
         picture,
         alt=f"{title} at {count(len(looks), 'step')}, from {number(scores[0].value)} at step "
@@ -371,5 +362,18 @@ def track_plot(track: Track) -> Figure:
         caption=f"{title} by step. The band holds at all looks together with probability "
         f"{percent(track.level)}. Triangle up: better than every earlier step; triangle down: "
         "worse than an earlier one; cross: unreliable. The dashed line is the step to keep.",
-        table=Table(("Step", "Value", "Low", "High", "n", "State"), rows),
+        table=look_table(track),
     )
+
+
+def look_table(track: Track) -> Table:
+    """Return the score and the state of every look."""
+    scores, states = [look.score for look in track.looks], [look.state for look in track.looks]
+    columns: dict[str, list[Cell]] = {
+        "Step": [short(look.step) for look in track.looks],
+        "Score": [score.value for score in scores],
+        "Interval": [wording.interval_of(score) for score in scores],
+        "n": [score.n for score in scores],
+        "State": [Tag(state, STATE_TONES.get(state, "plain")) for state in states],
+    }
+    return Table.of(columns | wording.marks_of(scores))

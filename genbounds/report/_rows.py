@@ -18,7 +18,7 @@ from genbounds.results import Diagnostic
 
 if TYPE_CHECKING:
     from genbounds.estimators import ByClass
-    from genbounds.explain import Memorisation, Modes
+    from genbounds.explain import Memorisation, Modes, Region
     from genbounds.features.thumbnails import Pictures
 
     Held = tuple[Pictures, Any]
@@ -85,7 +85,7 @@ def modes_page(
         blocks: list[Block] = [
             f"{result}.",
             *warning_blocks({}, result.warnings),
-            _region_table(result),
+            region_table(result, result.regions),
             *region_examples(result, pictures, real),
             *(_missing(real, pictures) if result.found else []),
             Notes(items=result.assumptions, folded=True),
@@ -129,10 +129,11 @@ def region_examples(
     return examples
 
 
-def _region_table(result: Modes) -> Table:
-    regions = result.regions
+def region_table(result: Modes, regions: Sequence[Region]) -> Table:
+    """Return the shares of some regions of a result, and the rows that show each best."""
     fake = count(result.counted_fake, "generated row")
     real = count(result.counted_real, "real row")
+    larger = [r.rows["fake" if r.low > 1.0 else "real"] for r in regions]
     return Table.of(
         {
             "Region": list(range(1, 1 + len(regions))),
@@ -141,10 +142,11 @@ def _region_table(result: Modes) -> Table:
             "Real": [percent(round(r.share_real, 4)) for r in regions],
             "Ratio": [r.ratio for r in regions],
             "Interval": [interval(r.low, r.high) for r in regions],
-            "p, adjusted": [r.pvalue_adjusted for r in regions],
+            "p": [r.pvalue_adjusted for r in regions],
+            "Rows that show it": [", ".join(map(str, rows[:3])) for rows in larger],
         },
         f"Shares of {fake} and {real} that were counted; simultaneous "
-        f"{percent(result.level)} intervals of their ratio",
+        f"{percent(result.level)} intervals of their ratio; p adjusted for all regions",
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from genbounds._text import count, display, interval, number, percent, short, shown
 from genbounds.report import drawing, wording
-from genbounds.report.blocks import Block, Cell, Fact, Figure, Name, Notes, Table, Tag, Tone
+from genbounds.report.blocks import Block, Fact, Figure, Name, Notes, Table, Tag
 from genbounds.report.drawing import COLOUR, DASHED, SERIES, Canvas, Row, Scale, Style
 from genbounds.report.page import Page, Section, answer_page
 from genbounds.results import Diagnostic, Difference, Ranking, Score, all_reliable
@@ -245,22 +245,8 @@ def _scores(
         + ("; one with an arrow goes on, to 0 or beyond the axis." if cut else ".")
         + (" Crosses: unreliable, see the warnings." if crosses else "")
         + (joint if letters else ""),
-        table=_table(scores, letters),
+        table=wording.comparison_table(scores, ranking),
     )
-
-
-def _table(scores: Mapping[str, Score], letters: Mapping[str, str]) -> Table:
-    tones: dict[str, Tone] = {"unreliable": "bad", "caution": "open"}
-    heads = {"Score": "value", "Low": "low", "High": "high", "Std. error": "stderr", "n": "n"}
-    columns: dict[str, list[Cell]] = {"Model": [Name(name) for name in scores]}
-    for head, field in heads.items():
-        columns[head] = [getattr(score, field) for score in scores.values()]
-    if letters:
-        columns["Group"] = [letters.get(name, "") for name in scores]
-    if any(score.warnings for score in scores.values()):
-        marks = map(wording.mark, scores.values())
-        columns["Warnings"] = [Tag(text, tones[text]) if text else "" for text in marks]
-    return Table.of(columns)
 
 
 def _value_scale(scores: Sequence[Score]) -> Scale:

@@ -8,18 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from genbounds._text import count, display, number, percent, shown
-from genbounds.report import drawing
+from genbounds.report import drawing, wording
 from genbounds.report._scores import basis, score_plot, warning_blocks, with_assumptions
 from genbounds.report.blocks import Block, Cell, Figure, Name, Notes, Table, Tag
 from genbounds.report.drawing import COLOUR, SERIES, Canvas, Scale, Style
 from genbounds.report.page import Page, Section, answer_page
-from genbounds.report.wording import (
-    interval_of,
-    lead_sentence,
-    metric_title,
-    score_table,
-    stop_reason,
-)
 from genbounds.results import Diagnostic, Score
 from genbounds.validation import InputError
 
@@ -38,7 +31,7 @@ def select_page(selection: Selection, *, warnings: Sequence[Diagnostic] = ()) ->
         About the whole run: its files, for one.
     """
     best = ", ".join(display(name, limit=72) for name in selection.top)
-    title, at = metric_title(selection.metric), percent(selection.confidence)
+    title, at = wording.metric_title(selection.metric), percent(selection.confidence)
     are = "is" if len(selection.top) == 1 else "are"
     left = len(selection.samples) - len(selection.set_aside)
     of = f"of {count(left, 'model')}{' left' if selection.set_aside else ''} by {title}"
@@ -49,7 +42,7 @@ def select_page(selection: Selection, *, warnings: Sequence[Diagnostic] = ()) ->
         lead = "Every model was set aside: there is no answer."
     else:
         lead = f"{best} {are} ahead, {of}, but {total} do not certify that at {at}."
-    why = "" if selection.certified else f"; {stop_reason(selection.stopped)}"
+    why = "" if selection.certified else f"; {wording.stop_reason(selection.stopped)}"
     took = f"in {count(selection.steps, 'step')}, policy {selection.policy}"
     best_name = Name(selection.best) if left else "no model"
     page = answer_page(
@@ -95,7 +88,7 @@ def contexts_page(result: ContextSelection, *, warnings: Sequence[Diagnostic] = 
         About the whole run: its files, for one.
     """
     of, undecided = count(len(result.contexts), "context"), len(result.undecided)
-    title, at = metric_title(result.metric), f"at {percent(result.confidence)}"
+    title, at = wording.metric_title(result.metric), f"at {percent(result.confidence)}"
     answer = Tag("all certified", "good") if result.certified else Tag("undecided in part", "open")
     page = answer_page(
         "Which model for which kind of prompt?",
@@ -125,7 +118,7 @@ def winner_table(result: ContextSelection) -> Table:
     for context, selection in result.contexts.items():
         score, winner = result.recommended_scores.get(str(context)), result.winners[context]
         won = Tag("undecided", "open") if winner is None else Name(winner)
-        value = (None, "–") if score is None else (score.value, interval_of(score))
+        value = (None, "–") if score is None else (score.value, wording.interval_of(score))
         undecided = ", ".join(map(shown, selection.undecided)) or "–"
         recommended = Name(result.recommended[context] or "–")
         name = Name(str(context))
@@ -138,7 +131,7 @@ def _context(selection: Selection) -> list[Block]:
     """Return all scores of one context, and what went wrong in it."""
     scores, level = selection.scores, selection.confidence
     return [
-        f"Stopped: {stop_reason(selection.stopped)}.",
+        f"Stopped: {wording.stop_reason(selection.stopped)}.",
         *([score_plot(scores, metric=selection.metric, level=level)] if scores else []),
         *set_aside(selection.set_aside),
         Notes(items=selection.notes[1:], title="Remarks"),
@@ -156,7 +149,7 @@ def selection_plan_page(plan: SelectionPlan) -> Page:
     looks = f"samples of each model; the run draws at most {number(plan.limit)} of one"
     page = answer_page(
         "How many samples until the best is known?",
-        lead_sentence(plan),
+        wording.lead_sentence(plan),
         ("Samples in all", answer, f"suffice with probability {percent(plan.power)}"),
         ("Certified", percent(round(plan.certified, 3)), "of simulated runs"),
         ("First look", plan.first_look, looks),
@@ -170,7 +163,7 @@ def pilot_table(plan: SelectionPlan) -> Table:
     """Return the score of every pilot, and how far its model is likely to be drawn."""
     drawn = {"Samples, median": [plan.samples[name] for name in plan.scores]}
     caption = "Samples of each model in the simulated runs"
-    return score_table(plan.scores, drawn, value="Pilot", caption=caption)
+    return wording.score_table(plan.scores, drawn, value="Pilot", caption=caption)
 
 
 # --- mixtures -------------------------------------------------------------------------------------
@@ -186,10 +179,10 @@ def mixture_page(mixture: Mixture) -> Page:
     at = f"one-sided, {percent(mixture.level)}"
     page = answer_page(
         "Is a mixture of models better?",
-        lead_sentence(mixture),
+        wording.lead_sentence(mixture),
         ("Better than every model", certificate(mixture.certified), at),
         ("Gain, at least", mixture.gain_low, f"{at}; estimate {number(mixture.gain)}"),
-        ("Score", mixture.score.value, f"of the mixture, {interval_of(mixture.score)}"),
+        ("Score", mixture.score.value, f"of the mixture, {wording.interval_of(mixture.score)}"),
     )
     figure = score_plot(_scores_by_share(mixture), metric=mixture.metric, level=mixture.level)
     blocks = with_assumptions(mixture, share_table(mixture), figure)
@@ -211,14 +204,18 @@ def mixture_selection_page(
     at = f"at {percent(result.confidence)}"
     page = answer_page(
         "Which mixture of models is best?",
-        lead_sentence(result),
-        ("Answer", answer, at if result.certified else f"{at}; {stop_reason(result.stopped)}"),
+        wording.lead_sentence(result),
+        (
+            "Answer",
+            answer,
+            at if result.certified else f"{at}; {wording.stop_reason(result.stopped)}",
+        ),
         ("Gap, at most", result.gap_high, f"to the best mixture, {at}"),
         ("Samples", result.total_samples, f"policy {result.policy}"),
     )
     scores = _scores_by_share(result)
     figure = score_plot(scores, metric=result.metric, level=result.confidence)
-    shares = [sampled_share_table(result), figure, *set_aside(result.set_aside)]
+    shares = [share_table(result), figure, *set_aside(result.set_aside)]
     blocks = with_assumptions(result, *shares, scores=scores, warnings=warnings)
     return page.add(Section("Shares and scores", blocks))
 
@@ -229,24 +226,14 @@ def _scores_by_share(result: Mixture | MixtureSelection) -> dict[str, Score]:
     return {"mixture": result.score, **{name: result.scores[name] for name in order}}
 
 
-def share_table(mixture: Mixture) -> Table:
-    """Return the shares of a mixture and all scores."""
-    shares = {name: percent(round(share, 3)) for name, share in mixture.weights.items()}
-    rows = [
-        (Name(name), shares.get(name, ""), score.value, interval_of(score))
-        for name, score in _scores_by_share(mixture).items()
-    ]
-    return Table(("Model", "Share", "Score", "Interval"), rows)
-
-
-def sampled_share_table(result: MixtureSelection) -> Table:
-    """Return the shares of a mixture that was found while samples were drawn."""
-    _, *order = _scores_by_share(result)
-    rows = [
-        (Name(x), percent(round(result.weights[x], 3)), result.samples[x], result.scores[x].value)
-        for x in order
-    ]
-    return Table(("Arm", "Share", "Samples", "Score"), rows)
+def share_table(result: Mixture | MixtureSelection) -> Table:
+    """Return the scores of a mixture and of its models, their shares, and what each has drawn."""
+    scores = _scores_by_share(result)
+    shares: list[Cell] = ["", *(percent(round(result.weights[x], 3)) for x in [*scores][1:])]
+    more: dict[str, Sequence[Cell]] = {"Share": shares}
+    if (samples := getattr(result, "samples", None)) is not None:
+        more["Samples"] = [samples.get(name, sum(samples.values())) for name in scores]
+    return wording.score_table(scores, more, value="Score")
 
 
 # --- figures --------------------------------------------------------------------------------------

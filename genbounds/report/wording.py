@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from genbounds._text import interval, number, percent, short, shown
+from genbounds._text import interval, number, percent, short, shown, shown_pvalue
 from genbounds.estimators import PrecisionRecall, metric_spec
-from genbounds.report.blocks import Cell, Name, Table
+from genbounds.report.blocks import Cell, Name, Table, Tag, Tone
 from genbounds.results import Diagnostic, Difference, Ranking, Score
 from genbounds.validation import InputError
 
@@ -154,6 +154,45 @@ def score_table(
         "Interval": [interval_of(score) for score in scores.values()],
     }
     return Table.of({**columns, **more}, caption)
+
+
+MARK_TONES: dict[str, Tone] = {"unreliable": "bad", "caution": "open"}
+
+
+def comparison_table(scores: Mapping[str, Score], ranking: Ranking | None = None) -> Table:
+    """Return scores and how they were found; of a ranking also groups, and p-values of the first.
+
+    Parameters
+    ----------
+    scores : mapping of str to Score
+    ranking : Ranking, optional
+        Of some of them.
+    """
+    columns: dict[str, list[Cell]] = {
+        "Std. error": [score.stderr for score in scores.values()],
+        "n": [score.n for score in scores.values()],
+    }
+    letters = {} if ranking is None else letters_of(ranking)
+    if letters:
+        columns["Group"] = [letters.get(name, "") for name in scores]
+    if ranking is not None and ranking.best in letters:
+        best, others = ranking.best, letters.keys() - {ranking.best}
+        columns["p"] = [
+            pvalue_cell(ranking.difference(best, name).pvalue_adjusted) if name in others else "–"
+            for name in scores
+        ]
+    return score_table(scores, columns | marks_of(scores.values()), value="Score")
+
+
+def marks_of(scores: Collection[Score]) -> dict[str, list[Cell]]:
+    """Return a column that marks the scores with warnings, if there are any."""
+    marks = [Tag(text, MARK_TONES[text]) if (text := mark(score)) else "" for score in scores]
+    return {"Warnings": [*marks]} if any(marks) else {}
+
+
+def pvalue_cell(p: float) -> str:
+    """Format a p-value: "0.031", "<0.0001"."""
+    return shown_pvalue(p).removeprefix("= ").replace(" ", "")
 
 
 TOGETHER = "Read them together; in the last column 1 means as good as real data"

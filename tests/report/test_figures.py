@@ -405,5 +405,5 @@ def test_claims_name_the_failure_probabilities_that_are_missed():
     refuted, upheld = report.claim_plot(AUDIT[0]), report.claim_plot(AUDIT[1])
     assert "δ = 10⁻⁸." in refuted.alt
     assert "δ" not in upheld.alt
-    assert [row[0] for row in refuted.table.rows] == [0.2, 0.01, 1e-8]
+    assert [row[0] for row in refuted.table.rows] == ["0.2", "0.01", "10⁻⁸"]
     assert [row[2] for row in upheld.table.rows] == [0.0, 0.0, 0.0]
