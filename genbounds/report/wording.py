@@ -176,10 +176,12 @@ def comparison_table(scores: Mapping[str, Score], ranking: Ranking | None = None
     if letters:
         columns["Group"] = [letters.get(name, "") for name in scores]
     if ranking is not None and ranking.best in letters:
-        best, others = ranking.best, letters.keys() - {ranking.best}
+        pvalues = {
+            name: shown_pvalue(ranking.difference(ranking.best, name).pvalue_adjusted)
+            for name in letters.keys() - {ranking.best}
+        }
         columns["p"] = [
-            pvalue_cell(ranking.difference(best, name).pvalue_adjusted) if name in others else "–"
-            for name in scores
+            pvalues.get(name, "–").removeprefix("= ").replace(" ", "") for name in scores
         ]
     return score_table(scores, columns | marks_of(scores.values()), value="Score")
 
@@ -188,11 +190,6 @@ def marks_of(scores: Collection[Score]) -> dict[str, list[Cell]]:
     """Return a column that marks the scores with warnings, if there are any."""
     marks = [Tag(text, MARK_TONES[text]) if (text := mark(score)) else "" for score in scores]
     return {"Warnings": [*marks]} if any(marks) else {}
-
-
-def pvalue_cell(p: float) -> str:
-    """Format a p-value: "0.031", "<0.0001"."""
-    return shown_pvalue(p).removeprefix("= ").replace(" ", "")
 
 
 TOGETHER = "Read them together; in the last column 1 means as good as real data"
