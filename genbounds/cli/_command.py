@@ -1,4 +1,4 @@
-"""The program, and one skeleton for all commands: a file of a command holds what is its own.
+"""One skeleton for all commands: a file of a command holds what is its own.
 
 A command is a function of its options that returns an `Answer`. A parameter that is a group of
 options (`genbounds.cli._options`) stands for all of them on the command line.
@@ -13,7 +13,6 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field, fields, is_dataclass
-from importlib import import_module
 from itertools import pairwise
 from signal import SIGINT
 from typing import Annotated, Any, ClassVar, cast, get_type_hints
@@ -26,33 +25,13 @@ from genbounds import __version__
 from genbounds._errors import InputError
 from genbounds._text import display, said_by
 from genbounds.cli._options import Output, renamed
-from genbounds.cli._terminal import check_folder, complain, heard, keep, write_errors
+from genbounds.cli._terminal import check_folder, complain, keep
 
 DONE, NEGATIVE, BAD_INPUT, SIGNAL = 0, 1, 2, 128
 """Exit statuses; 1: the job ran and its answer is no; 128 and the number of a signal."""
 
 # Typer's own base class of wrong usage is not public; that of its bad parameter is.
-_UsageError = cast(type[Exception], typer.BadParameter.__mro__[1])
-
-FILES = "score select decisions explain features catalogue"
-"""Of the commands: each command is a function of its name."""
-
-EXAMPLES = """Examples:
-
-\b
-genbounds score real.npy a.npy b.npy
-genbounds gate real.npy old.npy new.npy --margin 2%
-genbounds plan real.npy pilot.npy --half-width 10%
-genbounds select real.npy a.npy b.npy
-genbounds track real.npy step-*.npy
-genbounds memorisation gan.npy --train a.npy --heldout b.npy
-genbounds mixture real.npy a.npy b.npy
-genbounds modes real.npy gan.npy
-genbounds reproduce real.npy gan.npy --n 50000 --published 2.31
-genbounds features photos/ --encoder dinov2 --out real.safetensors
-genbounds audit --quick
-genbounds bounds o24.hoeffding
-"""
+UsageError = cast(type[Exception], typer.BadParameter.__mro__[1])
 
 NAMES_IN_FILES = ("groups", "strata", "seeds")
 """Options that name an array of the files: an error about one is about the array."""
@@ -91,6 +70,9 @@ app = typer.Typer(
 
 COMMANDS: dict[str, Callable[..., None]] = {}
 """As `command` makes them."""
+
+EXAMPLES: list[str] = []
+"""The first example of each."""
 
 
 class _Command(TyperCommand):
@@ -202,6 +184,7 @@ def command(
             # Left to itself, the list of commands cuts it at the width of the terminal.
             short_help=" ".join((run.__doc__ or "").partition("\n\n")[0].split()),
         )(run)
+        EXAMPLES.append(examples.strip().partition("\n")[0])
         return COMMANDS[name]
 
     return made
@@ -287,7 +270,7 @@ def _print(what: str | Callable[[], None]) -> None:
 # --- the program ----------------------------------------------------------------------------------
 
 
-@app.callback(invoke_without_command=True, epilog=EXAMPLES)
+@app.callback(invoke_without_command=True)
 def start(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
@@ -302,43 +285,7 @@ def start(
         typer.echo(context.get_help())
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the program and return its exit status, as `genbounds.cli.main`."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    try:
-        for name in FILES.split():
-            import_module(f"genbounds.cli.{name}")
-        _refuse_by_sight(given)
-        with heard():
-            code = typer.main.get_command(app).main(
-                args=given, prog_name="genbounds", standalone_mode=False
-            )
-        return code if isinstance(code, int) else DONE
-    except _UsageError as error:
-        _complain_of_usage(error, given[:1])
-    except InputError as error:
-        complain(str(error))
-    except OSError as error:  # a path that the system does not take, wherever it is met first
-        if error.filename is None:
-            raise
-
-        complain(f"{display(error.filename, limit=100)}: {gb.files.reason_of(error)}.")
-    except MemoryError:
-        complain("not enough memory: use fewer features, or a machine with more.")
-    except KeyboardInterrupt:
-        return SIGNAL + SIGINT
-    except SystemExit as error:
-        if isinstance(error.__context__, BrokenPipeError):  # `head` has read enough of a help text
-            return DONE
-        raise
-    except Exception:  # of Python that the user named, or a mistake of ours; 1 would be an answer
-        import traceback
-
-        write_errors(*(display(line, limit=None) for line in traceback.format_exc().splitlines()))
-    return BAD_INPUT
-
-
-def _refuse_by_sight(arguments: Sequence[str]) -> None:
+def refuse_by_sight(arguments: Sequence[str]) -> None:
     """Refuse a percentage in two pieces, and what a variable of the shell leaves that is not set.
 
     As a path nothing is this folder.
@@ -352,7 +299,7 @@ def _refuse_by_sight(arguments: Sequence[str]) -> None:
             raise InputError(f"'%' stands alone: write {display(before)}%, without a space.")
 
 
-def _complain_of_usage(error: Exception, asked: Sequence[str]) -> None:
+def complain_of_usage(error: Exception, asked: Sequence[str]) -> None:
     """Print what is wrong, and which commands have an option that the one asked for has not."""
     path = " ".join(["genbounds", *(word for word in asked if word in COMMANDS)])
     if (context := getattr(error, "ctx", None)) is not None:

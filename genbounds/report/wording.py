@@ -188,8 +188,9 @@ def comparison_table(scores: Mapping[str, Score], ranking: Ranking | None = None
 
 def marks_of(scores: Collection[Score]) -> dict[str, list[Cell]]:
     """Return a column that marks the scores with warnings, if there are any."""
-    marks = [Tag(text, MARK_TONES[text]) if (text := mark(score)) else "" for score in scores]
-    return {"Warnings": [*marks]} if any(marks) else {}
+    if not any(score.warnings for score in scores):
+        return {}
+    return {"Warnings": [Tag(x, MARK_TONES[x]) if (x := mark(score)) else "" for score in scores]}
 
 
 TOGETHER = "Read them together; in the last column 1 means as good as real data"
