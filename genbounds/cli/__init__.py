@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
+import genbounds as gb
+
 INTERRUPTED = 130
 
 COMMANDS = "score select decisions explain features catalogue"
@@ -33,7 +35,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     import typer
 
-    from genbounds import files
     from genbounds._errors import InputError
     from genbounds._text import display
     from genbounds.cli import _command
@@ -56,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:  # a path that the system does not take, wherever it is met first
         if error.filename is None:
             raise
-        complain(f"{display(error.filename, limit=100)}: {files.reason_of(error)}.")
+        complain(f"{display(error.filename, limit=100)}: {gb.files.reason_of(error)}.")
     except MemoryError:
         complain("not enough memory: use fewer features, or a machine with more.")
     except KeyboardInterrupt:
