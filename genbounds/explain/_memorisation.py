@@ -332,7 +332,10 @@ def memorisation(
     total, trained = pool.sizes
 
     def hit(chosen: Mask) -> Mask:
-        return pool.trained[_hit(unit, ratio, pool, chosen)]
+        """Whether each unit that the chosen rows hit was trained on, nearest first."""
+        closeness = _closeness(unit, ratio, pool, chosen)
+        order = np.argsort(closeness, kind="stable")
+        return pool.trained[order[: int(np.isfinite(closeness).sum())]]
 
     odds = over_fitting(hit(ratio >= usual), total, trained)
     near_excess = careful_excess(hit(near), total, trained, alpha, odds)
@@ -351,7 +354,7 @@ def memorisation(
         heldout_n=heldout_ids.size,
         train_units=trained,
         heldout_units=total - trained,
-        unit="row" if not pool.grouped else "group",
+        unit=pool.unit_name,
         least_visible=least_visible(total, trained, alpha),
         ratio=ratio,
         nearest_trained=pool.trained[unit],
@@ -365,13 +368,6 @@ def memorisation(
         ),
         assumptions=_assumptions(pool, limit),
     )
-
-
-def _hit(unit: Index, ratio: Float, pool: Pool, chosen: Mask) -> Index:
-    """Return the distinct units that the chosen rows hit, nearest first."""
-    closeness = _closeness(unit, ratio, pool, chosen)
-    order = np.argsort(closeness, kind="stable")
-    return order[: int(np.isfinite(closeness).sum())]
 
 
 def _closeness(unit: Index, ratio: Float, pool: Pool, chosen: Mask) -> Float:

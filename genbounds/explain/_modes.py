@@ -10,17 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._json import AsJson
-from genbounds._process import threads_for
+from genbounds._process import silenced, threads_for
 from genbounds._tables import Line, Warned
 from genbounds._text import count, interval, listed, number, percent
 from genbounds.core.checks import Checked, check_sample, drawn, leaked, row_ids
 from genbounds.core.design import Design, design_of, row_design
-from genbounds.explain._counts import fisher, holm, ratio_interval
-from genbounds.explain._regions import Cell, Index, find_cells
+from genbounds.core.difference import any_shared
+from genbounds.explain._tests import Index, Mask, fisher, holm, ratio_interval
 from genbounds.origins import compared
 from genbounds.results import Diagnostic, hedged
 from genbounds.samples import Sample, features_of
 from genbounds.validation import (
+    Float,
     InputError,
     check_count,
     check_features,
@@ -44,6 +45,24 @@ AT_LEAST = 2.0
 
 EXAMPLES = 8
 """Rows of either sample that show a region."""
+
+CELLS = (10, 20, 40)
+"""Numbers of cells: large kinds of rows are seen by few cells, small ones by many."""
+
+REGIONS = 10
+"""Cells that are kept: the more are tested, the less each of them can show."""
+
+CHANCES = 2
+"""Cells that may show the same: the second is for where the first was an accident."""
+
+OVERLAP = 0.5
+"""Share of the rows of the smaller of two cells from which on they show the same."""
+
+FITTED_ROWS = 20_000
+"""Rows that k-means is fitted to, at most; all rows are assigned to its cells."""
+
+LEAST_PER_CELL = 4
+"""Rows per cell on average, without which so many cells are not tried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,9 +300,12 @@ def _divided(
     Groups, and those that both samples share, are on one side of the division.
     """
     fake, real = (side.design for side in sides.values())
-    shared = _shared(fake.labels, real.labels)
+    labels = [design.labels for design in (fake, real) if design.labels is not None]
+    shared = (
+        np.intersect1d(labels[0], labels[1]) if len(labels) == 2 and any_shared(labels) else None
+    )
     of_real = _halves("real", real, rng)
-    named = None if shared is None or real.labels is None else (real.labels, of_real)
+    named = None if shared is None else (real.labels, of_real)
     of_fake = _halves("fake", fake, rng, named)
     fake_rows, real_rows = fake.rows_of_halves(of_fake), real.rows_of_halves(of_real)
     counted_fake = _one_of_each(fake.unit, fake_rows[1], rng)
@@ -312,14 +334,6 @@ def _without(design: Design, rows: Index, names: NDArray[Any]) -> Index:
     return rows[~np.isin(design.labels[design.unit[rows]], names)]
 
 
-def _shared(one: NDArray[Any] | None, two: NDArray[Any] | None) -> NDArray[Any] | None:
-    """Return the names of groups that stand in both samples; None if there are none."""
-    if one is None or two is None or (one.dtype.kind in "iub") != (two.dtype.kind in "iub"):
-        return None
-    common = np.intersect1d(one, two)
-    return common if common.size else None
-
-
 def _one_of_each(unit: Index, rows: Index, rng: np.random.Generator) -> Index:
     """Return one of the rows of every unit, at random."""
     rows = rng.permutation(rows)
@@ -331,17 +345,18 @@ def _tested(cells: list[Cell], counted: tuple[Index, Index], error: float) -> li
     """Compare the shares of the counted rows in every cell."""
     n, n0 = counted[0].size, counted[1].size
     counts = [(int(c.fake[counted[0]].sum()), int(c.real[counted[1]].sum())) for c in cells]
-    pvalues = [
-        fisher(k, n, k0, n0) if cell.more else fisher(k0, n0, k, n)
+    pairs = [  # that which is to have more of it first
+        (k, n, k0, n0) if cell.more else (k0, n0, k, n)
         for cell, (k, k0) in zip(cells, counts, strict=True)
     ]
+    pvalues = [fisher(*pair) for pair in pairs]
     regions = []
-    for cell, (k, k0), p, adjusted in zip(cells, counts, pvalues, holm(pvalues), strict=True):
-        if cell.more:
-            low, high = ratio_interval(k, n, k0, n0, error / len(cells))
-        else:
-            inverse = ratio_interval(k0, n0, k, n, error / len(cells))
-            low, high = (math.inf if end == 0.0 else 1.0 / end for end in reversed(inverse))
+    for cell, (k, k0), pair, p, adjusted in zip(
+        cells, counts, pairs, pvalues, holm(pvalues), strict=True
+    ):
+        low, high = ratio_interval(*pair, error / len(cells))
+        if not cell.more:
+            low, high = (math.inf if end == 0.0 else 1.0 / end for end in (high, low))
         sure = adjusted <= error and (low > 1.0 if cell.more else high < 1.0)
         region = Region(
             kind=_kind(k / n, k0 / n0, low, high) if sure else "even",
@@ -386,3 +401,113 @@ def _assumptions(designs: list[Design]) -> tuple[str, ...]:
 
 def _share(value: float) -> str:
     return f"{number(100.0 * value, digits=2)} %"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A region: which rows of either sample lie in it, and what the discovery rows show.
+
+    Attributes
+    ----------
+    fake, real : ndarray of bool, shape (n,)
+        Of all rows, also of those that did not help to find it.
+    nearest : dict of str to ndarray of int
+        Rows of "fake" and of "real" in it, the nearest to its centre first.
+    more : bool
+        Whether the discovery rows show more generated rows there than real ones.
+    """
+
+    fake: Mask
+    real: Mask
+    nearest: dict[str, Index]
+    more: bool
+
+    def repeats(self, other: Cell) -> bool:
+        """Whether it shows what `other` shows: most rows of one of them are in both."""
+        mine, its = (np.concatenate([cell.fake, cell.real]) for cell in (self, other))
+        common = (mine & its).sum()
+        return bool(self.more == other.more and common > OVERLAP * min(mine.sum(), its.sum()))
+
+
+def find_cells(
+    fake: NDArray[Any], real: NDArray[Any], halves: tuple[Index, Index], seed: int
+) -> list[Cell]:
+    """Return the cells whose shares differ most among the discovery rows, those first.
+
+    Parameters
+    ----------
+    fake, real : ndarray of shape (n, d)
+    halves : tuple of ndarray
+        The discovery rows of each. Nothing else decides what the cells are.
+    seed : int
+    """
+    x = _scaled(fake, real, halves)
+    parts = {"fake": x[: len(fake)], "real": x[len(fake) :]}
+    discovery = dict(zip(parts, halves, strict=True))
+    candidates: list[tuple[float, dict[str, Mask], Float]] = []
+    for k, model in _fitted(parts, discovery, seeded(seed, "cells")):
+        cell_of = {name: model.predict(rows) for name, rows in parts.items()}
+        in_fake, in_real = (np.bincount(cell_of[s][discovery[s]], minlength=k) for s in parts)
+        members = [{name: cell_of[name] == j for name in parts} for j in range(k)]
+        z = _z(in_fake, len(halves[0]), in_real, len(halves[1]))
+        candidates += zip(z, members, model.cluster_centers_, strict=True)
+    candidates.sort(key=lambda candidate: -abs(candidate[0]))
+    cells: list[Cell] = []
+    for apart, member, centre in candidates:
+        nearest = {name: _nearest(parts[name], member[name], centre) for name in parts}
+        cell = Cell(member["fake"], member["real"], nearest, bool(apart > 0.0))
+        # Pieces of one strong change must not take the places of all others.
+        if sum(cell.repeats(other) for other in cells) < CHANCES:
+            cells.append(cell)
+        if len(cells) == REGIONS:
+            break
+    return cells
+
+
+def _scaled(
+    fake: NDArray[Any], real: NDArray[Any], halves: tuple[Index, Index]
+) -> NDArray[np.float32]:
+    """Return all rows centred, in single precision, divided so that none overflows there."""
+    seen = np.concatenate([fake[halves[0]], real[halves[1]]])
+    centre = seen.mean(axis=0, dtype=np.float64)
+    scale = float(np.abs(seen - centre).max()) or 1.0
+    out = np.empty((len(fake) + len(real), fake.shape[1]), dtype=np.float32)
+    out[: len(fake)] = (fake - centre) / scale
+    out[len(fake) :] = (real - centre) / scale
+    return out
+
+
+def _fitted(
+    parts: dict[str, NDArray[np.float32]], seen: dict[str, Index], rng: np.random.Generator
+) -> list[tuple[int, Any]]:
+    from sklearn.cluster import KMeans
+
+    rows = np.concatenate([parts[name][seen[name]] for name in parts])
+    # Either sample counts the same, however many rows it has.
+    weights = np.concatenate([np.full(len(seen[name]), 1.0 / len(seen[name])) for name in parts])
+    if len(rows) > FITTED_ROWS:
+        chosen = rng.choice(len(rows), FITTED_ROWS, replace=False)
+        rows, weights = rows[chosen], weights[chosen]
+    weights = weights / weights.mean()
+    models = []
+    for k in CELLS:
+        if LEAST_PER_CELL * k > len(rows):
+            break
+        model = KMeans(k, n_init=1, max_iter=50, random_state=int(rng.integers(2**31)))
+        with silenced(Warning):  # fewer distinct rows than cells: some stay empty
+            models.append((k, model.fit(rows, sample_weight=weights)))
+    return models
+
+
+def _z(k: Index, n: int, k0: Index, n0: int) -> Float:
+    """Return how many standard errors the first share lies above the second."""
+    p = (k + k0) / (n + n0)
+    error = np.sqrt(np.maximum(p * (1.0 - p), 1e-12) * (1.0 / n + 1.0 / n0))
+    out: Float = (k / n - k0 / n0) / error
+    return out
+
+
+def _nearest(rows: NDArray[np.float32], member: Mask, centre: NDArray[Any]) -> Index:
+    inside = np.flatnonzero(member)
+    gaps = ((rows[inside] - centre) ** 2).sum(axis=1)
+    return inside[np.argsort(gaps, kind="stable")]

@@ -1,12 +1,14 @@
-"""Exact tests of which real rows are hit: the labels "trained on" and "held out" are exchangeable.
+"""Exact tests of counts, which are hypergeometric: of which real rows are hit, and of two shares.
 
-All that decides the order of the rows is blind to these labels. Given the order, the number of
-training rows among any so many is hypergeometric.
+The labels "trained on" and "held out" are exchangeable: all that decides the order of the rows is
+blind to them. Given the order, the number of training rows among any so many is hypergeometric;
+and so is, given how many rows of two samples lie in a region, how many of them are of the first.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,6 +32,13 @@ PRIOR = 20
 
 TIES = 1.0 + 1e-9
 """Probabilities that differ by less are equal up to rounding."""
+
+NOTED, OTHER, BASE = 0.8, 0.1, 0.1
+"""How the error of an interval is spent: on the end that a claim needs, on the other end, and on
+the share that turns odds into a ratio."""
+
+STEEPEST = 60.0
+"""Logarithm of the largest odds ratio that is looked for; beyond it an end is 0 or infinite."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +92,15 @@ class Suspect(AsJson):
     hits: int
 
 
+def _log_weights(total: int, trained: int, drawn: int) -> tuple[Index, Float]:
+    """Return the possible numbers of training rows, and the logarithm of what each one weighs."""
+    t = np.arange(max(0, drawn - (total - trained)), min(drawn, trained) + 1)
+    log = scipy.special.gammaln
+    ways = log(t + 1) + log(trained - t + 1)
+    ways += log(drawn - t + 1) + log(total - trained - drawn + t + 1)
+    return t, -ways
+
+
 def upper_tails(total: int, trained: int, drawn: int, odds: float = 1.0) -> Float:
     """Return P(T ≥ t) for t = 0 … `drawn`, T hypergeometric (Fisher's noncentral one).
 
@@ -95,18 +113,12 @@ def upper_tails(total: int, trained: int, drawn: int, odds: float = 1.0) -> Floa
     odds : float, default 1.0
         How many times likelier a training row is drawn.
     """
-    t = np.arange(drawn + 1)
-    log = scipy.special.gammaln
-    possible = (t <= trained) & (drawn - t <= total - trained)
-    t = t[possible]
+    t, weights = _log_weights(total, trained, drawn)
+    weights += t * math.log(odds)
     mass = np.zeros(drawn + 1)
-    weight = t * math.log(odds) - (
-        log(t + 1) + log(trained - t + 1)
-        + log(drawn - t + 1) + log(total - trained - drawn + t + 1)
-    )  # fmt: skip
-    mass[possible] = np.exp(weight - weight.max())
+    mass[t] = np.exp(weights - weights.max())
     tails: Float = mass[::-1].cumsum()[::-1] / mass.sum()
-    tails[: int(possible.argmax()) + 1] = 1.0
+    tails[: t[0] + 1] = 1.0
     return tails
 
 
@@ -249,3 +261,74 @@ def listed(closeness: Float, trained: Mask, usable: Mask, fdr: float, odds: floa
     rank = np.arange(1, places.size + 1)
     passed = np.flatnonzero(odds * pvalues * int((usable & trained).sum()) <= fdr * rank)
     return places[: passed[-1] + 1] if passed.size else places[:0]
+
+
+def fisher(k: int, n: int, k0: int, n0: int) -> float:
+    """Return the p-value of k of n against k0 of n0, for "the first share is not the larger one".
+
+    Fisher's exact test, one-sided.
+    """
+    return float(scipy.stats.hypergeom.sf(k - 1, n + n0, n, k + k0))
+
+
+def holm(pvalues: Sequence[float]) -> list[float]:
+    """Return `pvalues` adjusted for their number (S. Holm, Scand. J. Stat. 6, 1979)."""
+    p = np.asarray(pvalues, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    steps = np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1))
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(steps, 1.0)
+    return [float(value) for value in adjusted]
+
+
+def ratio_interval(k: int, n: int, k0: int, n0: int, error: float) -> tuple[float, float]:
+    """Bound the ratio p / p0 of two shares from k of n and k0 of n0, where p > p0 is expected.
+
+    Parameters
+    ----------
+    k, n, k0, n0 : int
+    error : float
+        Probability that the ratio lies outside, at most.
+
+    Returns
+    -------
+    tuple of float
+        Ends; the lower one is the sharper one. ``(0, inf)`` is possible.
+
+    Notes
+    -----
+    The ratio is θ / (1 + p0 (θ - 1)) with θ the odds ratio. Ends of θ are exact given k + k0
+    (R. A. Fisher, J. R. Stat. Soc. 98, 1935); p0 is at most u, by Clopper and Pearson (Biometrika
+    26, 1934), and at least 0. Each of the three fails with its part of `error`.
+    """
+    low, inverse = (
+        _least_odds(k, n, k0, n0, NOTED * error),
+        _least_odds(k0, n0, k, n, OTHER * error),
+    )
+    high = 1.0 / inverse if inverse > 0.0 else math.inf
+    base = (
+        1.0 if k0 == n0 else float(scipy.special.betaincinv(k0 + 1.0, n0 - k0, 1.0 - BASE * error))
+    )
+    # With θ > 1 the ratio falls in p0, with θ < 1 it rises.
+    return _ratio(low, base if low > 1.0 else 0.0), _ratio(high, base if high < 1.0 else 0.0)
+
+
+def _ratio(odds: float, base: float) -> float:
+    if math.isinf(odds):
+        return math.inf if base == 0.0 else 1.0 / base
+    return odds / (1.0 + base * (odds - 1.0))
+
+
+def _least_odds(k: int, n: int, k0: int, n0: int, error: float) -> float:
+    """Return the odds ratio with which k or more, given k + k0, have probability `error`."""
+    i, weights = _log_weights(n + n0, n, k + k0)
+    tail = i >= k
+
+    def excess(log_odds: float) -> float:
+        terms = weights + log_odds * i
+        terms = np.exp(terms - terms.max())
+        return float(terms[tail].sum() / terms.sum()) - error
+
+    if tail.all() or excess(-STEEPEST) > 0.0:  # nothing speaks against any small odds
+        return 0.0
+    return math.exp(float(scipy.optimize.brentq(excess, -STEEPEST, STEEPEST, xtol=1e-9)))

@@ -13,9 +13,8 @@ from scipy.stats.contingency import odds_ratio
 from statsmodels.stats.multitest import multipletests
 
 import genbounds as gb
-from genbounds.explain._counts import BASE, NOTED, OTHER, fisher, holm, ratio_interval
-from genbounds.explain._modes import KINDS, _divided, _kind, _side, _tested
-from genbounds.explain._regions import find_cells
+from genbounds.explain._modes import KINDS, _divided, _kind, _side, _tested, find_cells
+from genbounds.explain._tests import BASE, NOTED, OTHER, fisher, holm, ratio_interval
 
 CENTRES = 8.0 * np.eye(6)
 
