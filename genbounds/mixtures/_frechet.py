@@ -23,7 +23,7 @@ from genbounds.core.linalg import EPS
 from genbounds.core.moments import Moments, row_moments
 from genbounds.estimators.frechet._distance import FrechetReference
 from genbounds.estimators.kernels import FoldedSample, folded, inspected_models, warnings_of
-from genbounds.mixtures._judged import Judged
+from genbounds.mixtures._kernel import Judged
 from genbounds.samples import Sample
 from genbounds.validation import Float, about_model, check_same_dimension
 

@@ -1,12 +1,103 @@
-"""The score of a mixture of models, from the kernel means of its models."""
+"""The score of a mixture from kernel means, and how far it is at most from that of the best one.
+
+With m_a the mean embeddings of K arms and, last, of the reference, and c = (w, -1), the score is
+f(w) = ‖R‖², R = Σ c_a m_a. With v the best weights, g_a = ∇f(w)·(w - e_a) = 2 ⟨R, Σ w_b m_b - m_a⟩
+and G = Σ v_a g_a, the residual R' of v has ⟨R, R'⟩ = f(w) - G/2, so that by Cauchy and Schwarz
+
+    f(w) - f(v) <= f(w) - (f(w) - G/2)² / f(w) = G - G² / 4f(w)    (f(w) where G > 2 f(w)):
+
+less than the Frank–Wolfe gap, max g_a, and than the score itself. It needs upper bounds of f(w) and
+of each g_a; as v is fixed, whatever the samples are, the number of the latter costs nothing. RKE is
+1 / f, with c = w: there 1 / f(v) - 1 / f(w) is at most what it is with the least f(v). Both bounds
+are of means over pairs of folds, at weights fitted to the other folds (`CrossedMeans`): the gap
+that they give is concave in f and G, so that it holds for the mean weights. Who draws next is
+decided by rows apart, the pilot. Proof: docs/explanation/mixture_certificate.md.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from genbounds.core.estimate import Estimate, heavy_tails, small_sample, student_quantile
-from genbounds.estimators.kernels._crossed import CrossedMeans
+import numpy as np
+import scipy  # its submodules are loaded at their first use
+from numpy.typing import NDArray
+
+from genbounds.core.estimate import Estimate, SampleError, small_sample, student_quantile
+from genbounds.estimators import (
+    CrossedMeans,
+    EstimateDifference,
+    MetricSpec,
+    Quadratic,
+    heavy_tails,
+    median_bandwidth,
+    vendi_options,
+)
+from genbounds.estimators._crossed import crossed_means
+from genbounds.results import Diagnostic
+from genbounds.select._certificate import skewed, studentised
 from genbounds.validation import Float
+
+FOLDS = 5
+"""Parts of the rows between which inner products are estimated, where nobody says how many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Judged:
+    """What a mixture is decided from.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (cuts, models)
+        Fitted to some rows, judged by others.
+    mixed : Estimate
+        Score of the mixture.
+    alone : list of Estimate
+        Of every model.
+    gains : list of EstimateDifference
+        By how much the mixture is better than every model.
+    folds : int
+    warnings : tuple of Diagnostic
+        Besides those of `mixed`.
+    """
+
+    weights: Float
+    mixed: Estimate
+    alone: list[Estimate]
+    gains: list[EstimateDifference]
+    folds: int
+    warnings: tuple[Diagnostic, ...]
+
+
+def judged_by_folds(
+    spec: MetricSpec,
+    models: Mapping[str, Any],
+    reference: Any,
+    options: Mapping[str, Any],
+    *,
+    folds: int,
+    seed: int,
+) -> Judged:
+    """Judge a mixture by a score that is quadratic in the weights, between pairs of folds."""
+    crossed, warnings = crossed_means(spec, models, reference, options, folds=folds, seed=seed)
+    count = len(models)
+    referenced = len(crossed.samples) > count
+    weights = crossed.coefficients(crossed.crossed_weights(reference=referenced))
+    singles = [crossed.coefficients(row[None]) for row in np.eye(count)]
+
+    def estimate(c: Float, title: str) -> Estimate:
+        return mixture_estimate(crossed, c, title=title, higher_is_better=spec.higher_is_better)
+
+    return Judged(
+        weights=weights[:, :count],
+        mixed=estimate(weights, f"{spec.title} of a mixture"),
+        alone=[estimate(single, spec.title) for single in singles],
+        gains=[_gain(crossed, weights, single, spec) for single in singles],
+        folds=crossed.folds,
+        warnings=warnings,
+    )
 
 
 def mixture_estimate(
@@ -24,7 +115,7 @@ def mixture_estimate(
     higher_is_better : bool
         Whether the score is one over the square: that of RKE.
     """
-    quadratic = crossed.functional(c[:, :, None] * c[:, None, :])
+    quadratic = crossed.functional(_outer(c, c))
     above, variance = quadratic.value, quadratic.variance + crossed.variance_of_choice(c)
     value = above - crossed.spread(c)
     if higher_is_better:
@@ -35,14 +126,13 @@ def mixture_estimate(
         return min(value, above) - half, max(value, above) + half
 
     models = len(crossed.samples) - (not higher_is_better)
-    parts = (slice(None, models), slice(models, None))
-    errors = [crossed.error(quadratic, part, variance) for part in parts]
+    sample, reference = _errors(crossed, quadratic, models, variance)
     estimate = Estimate(
         title=title,
         method="u-statistic",
         value=value,
-        sample=errors[0],
-        reference=errors[1],
+        sample=sample,
+        reference=reference,
         own_interval=ends,
         lower_limit=0.0,
         log_scale=higher_is_better,
@@ -57,3 +147,267 @@ def mixture_estimate(
         for warning in small_sample(design.effective, units=design.free_units)
     ]
     return estimate.warned(*heavy_tails(estimate), *few[:1])
+
+
+def _gain(
+    crossed: CrossedMeans, weights: Float, single: Float, spec: MetricSpec
+) -> EstimateDifference:
+    """By how much the mixture is better, at least; the error of scores 1/q is linearised."""
+    mixed, alone = _outer(weights, weights), _outer(single, single)
+    choice = crossed.variance_of_choice(weights)
+    if spec.higher_is_better:
+        q, p = (crossed.functional(one).value for one in (mixed, alone))
+        gain = crossed.functional(alone / p**2 - mixed / q**2)
+        gain = replace(gain, value=1.0 / q - 1.0 / p, variance=gain.variance + choice / q**4)
+    else:
+        gain = crossed.functional(alone - mixed)
+        gain = replace(gain, variance=gain.variance + choice)
+    return EstimateDifference(
+        value=gain.value, stderr=gain.stderr, degrees_of_freedom=crossed.degrees(gain)
+    )
+
+
+def _outer(c: Float, x: Float) -> Float:
+    """Products of the weights of two samples, for every pair of folds."""
+    out: Float = c[:, :, None] * x[:, None, :]
+    return out
+
+
+def _errors(
+    crossed: CrossedMeans, found: Quadratic, models: int, variance: float
+) -> list[SampleError]:
+    """Return what the models and the reference add to the error."""
+    return [
+        crossed.error(found, side, variance) for side in (slice(None, models), slice(models, None))
+    ]
+
+
+# --- how far it is from the best one: with arms that still draw ----------------------------------
+
+PILOT = 4
+"""One row of so many decides who draws next; for the Fréchet distance it also fits the weights."""
+
+FEWER = math.sqrt(1.0 / (PILOT - 1.0))
+"""Standard errors of the rows that judge, in those of the pilot."""
+
+
+def parts(n: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which of `n` rows are the pilot, and which judge: always the same ones."""
+    pilot = np.arange(n) % PILOT == PILOT - 1
+    return pilot, ~pilot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighed:
+    """What the rows say of the best weights.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (K,)
+    estimates : list of Estimate
+        Of the mixture, then of every arm, from the rows that judge.
+    gaps, guess : Gaps
+        From those rows; and from the pilot, what as many rows as judge would give.
+    warnings : tuple of Diagnostic
+    """
+
+    weights: Float
+    estimates: list[Estimate]
+    gaps: Gaps
+    guess: Gaps
+    warnings: tuple[Diagnostic, ...] = ()
+    live: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gaps:
+    """Bounds of a mixture's f(w), and of how steeply it falls towards each vertex of the simplex.
+
+    Attributes
+    ----------
+    score : float
+        Confidence bound of f(w): upper, or lower for RKE.
+    towards : ndarray of shape (K,)
+        Upper confidence bounds of g_a.
+    parts : ndarray of shape (1 + K, K + 1)
+        Variance of the estimates of f(w) and each g_a due to each arm and, last, to the reference.
+    bound : callable
+        From bounds of f(w) and of the largest g_a to that of the gap.
+    warnings : tuple of Diagnostic
+    """
+
+    score: float
+    towards: Float
+    parts: Float
+    bound: Callable[[float, float], float]
+    warnings: tuple[Diagnostic, ...] = ()
+
+    @property
+    def high(self) -> float:
+        """Upper bound of the gap."""
+        return self.bound(self.score, max(0.0, float(self.towards.max())))
+
+    def decisive(self, tolerance: float) -> NDArray[np.bool_]:
+        """Which of f(w) and the g_a keep the gap above the `tolerance`, or else its bound up."""
+        by_score = self.high == self.score
+        level = min(tolerance, self.high)
+        open_ = [self.bound(self.score, max(0.0, one)) >= level for one in self.towards]
+        return np.array([by_score, *(one and not by_score for one in open_)])
+
+
+def kernel_gaps(weights: Float, crossed: CrossedMeans, critical: float, scale: float = 1.0) -> Gaps:
+    """Bound the means of f(w) and each g_a over `weights`; without a reference the gap of RKE.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (pairs, K)
+        Fitted, for every pair of folds, to the other folds; or one row that owes nothing to any.
+    crossed : CrossedMeans
+    critical : float
+    scale : float
+        Of standard errors, to tell what other rows would give.
+    """
+    models = weights.shape[1]
+    distance = len(crossed.samples) > models
+    c = crossed.coefficients(weights)
+    terms = [_estimated(crossed, c, c / 2.0, c)]
+    for vertex in np.eye(models):
+        step = np.pad(weights - vertex, [(0, 0), (0, int(distance))])
+        terms.append(_estimated(crossed, c, step, c + step))
+    sides = np.ones(1 + models)
+    sides[0] = 1.0 if distance else -1.0
+    ends = [
+        term.value + side * scale * _reach(crossed, term, critical, side)
+        for term, side in zip(terms, sides, strict=True)
+    ]
+    if distance and models > 1:
+        ends[0] = max(ends[0], scale**2 * _unseen(crossed, c.mean(axis=0), critical))
+    warnings: list[Diagnostic] = []
+    for term in terms:
+        arms, reference = _errors(crossed, term, models, term.variance)
+        warnings += heavy_tails(Estimate(value=term.value, sample=arms, reference=reference))
+    return Gaps(
+        score=max(ends[0], 0.0),
+        towards=np.array(ends[1:]),
+        parts=np.array([np.pad(term.parts, (0, int(not distance))) for term in terms]),
+        bound=gap_bound if distance else rke_gap_bound,
+        warnings=(*dict.fromkeys(warnings),),
+    )
+
+
+def _estimated(crossed: CrossedMeans, c: Float, x: Float, towards: Float) -> Quadratic:
+    """Estimate the mean of 2 Σ c_a x_b ⟨m_a, m_b⟩; `towards`: how it changes with the weights."""
+    product = _outer(c, x)
+    quadratic = crossed.functional(product + product.transpose(0, 2, 1))
+    choice = crossed.variance_of_choice(c, towards.mean(axis=0))
+    return replace(quadratic, variance=quadratic.variance + choice)
+
+
+def _reach(crossed: CrossedMeans, found: Quadratic, critical: float, side: float) -> float:
+    """From the estimate to its upper (1) or lower (-1) bound: what its error's other tail takes."""
+    if not found.parts.sum() > 0.0:
+        return 0.0  # the vertex is where the weights are
+    third = sum(float((steps**3).sum()) for steps in found.steps)
+    quantile = studentised(critical, crossed.degrees(found))
+    return skewed(quantile, -side * third / found.stderr**3) * found.stderr
+
+
+def _unseen(crossed: CrossedMeans, c: Float, critical: float) -> float:
+    """Bound the part of f(w) that its estimate does not see: the square of the weights' own noise.
+
+    Weights that are free to follow the noise take it out of the estimated R: along the direction in
+    which they move it, the estimate of f(w) is a sum of squares within folds, independent of the
+    mean over them, of which f(w) is the square. It matters where nothing else is left of R.
+    """
+    tail = float(scipy.special.ndtr(-critical))
+    quantile: float = scipy.special.ndtri(tail / 2.0) ** 2  # of χ² with one degree of freedom
+    return crossed.variance_along(c) * quantile
+
+
+def gap_bound(score: float, steepest: float) -> float:
+    """Largest gap of a `score` f(w) and a G of at most so much: G - G²/4f, at most f."""
+    if steepest >= 2.0 * score:
+        return score
+    return steepest - steepest**2 / (4.0 * score)
+
+
+def rke_gap_bound(square: float, steepest: float) -> float:
+    """Largest gap of RKE: 1 / (f - G + G²/4f) - 1 / f for f(w) of at least `square`."""
+    if steepest >= 2.0 * square:
+        return math.inf
+    return square / (square - steepest / 2.0) ** 2 - 1.0 / square
+
+
+class KernelJudge:
+    """Weights of a mixture, and its gap, by a kernel distance or RKE.
+
+    Parameters
+    ----------
+    real : ndarray of shape (m, d) or None
+        Rows of the reference; of RKE, where they only tell a bandwidth.
+    metric : MetricSpec
+    options : mapping
+        Of the kernel.
+    rng : Generator
+        Decides which rows of the reference are the pilot.
+    tail : float
+        Probability with which each bound of a look may be too small.
+    seed : int
+        Of the folds.
+    """
+
+    def __init__(
+        self,
+        real: NDArray[Any] | None,
+        metric: MetricSpec,
+        options: Mapping[str, Any],
+        *,
+        rng: np.random.Generator,
+        tail: float,
+        seed: int,
+    ) -> None:
+        self._spec, self._seed, self._options = metric, seed, dict(options)
+        self._critical = -float(scipy.special.ndtri(tail))
+        self._references: list[NDArray[Any] | None] = [None, None]
+        if metric.name == "rke":
+            self._options = vendi_options("rke", [] if real is None else [real], options)[0]
+            return
+        assert real is not None
+        if metric.name == "kad" and self._options.get("bandwidth") is None:
+            self._options["bandwidth"] = median_bandwidth(real)  # one for both parts of the rows
+        order = rng.permutation(len(real))
+        self._references = [real[np.sort(order[part])] for part in parts(len(real))]
+
+    def look(self, rows: Mapping[str, NDArray[Any]]) -> Weighed:
+        """Weigh these arms by the rows that judge; guess the bound from the pilot."""
+        (pilot, _), (judging, warnings) = (self._crossed(rows, part) for part in range(2))
+        weights = guessed = np.ones((1, 1))
+        distance = self._spec.name != "rke"
+        if len(rows) > 1:
+            weights = judging.crossed_weights(reference=distance)
+            guessed = pilot.fitted(range(FOLDS), reference=distance)[None]
+        return Weighed(
+            weights=weights.mean(axis=0),
+            estimates=[
+                mixture_estimate(
+                    judging,
+                    judging.coefficients(shares),
+                    title=self._spec.title,
+                    higher_is_better=not distance,
+                )
+                for shares in (weights, *np.eye(len(rows))[:, None])
+            ],
+            gaps=kernel_gaps(weights, judging, self._critical),
+            guess=kernel_gaps(guessed, pilot, self._critical, FEWER),
+            warnings=warnings,
+        )
+
+    def _crossed(
+        self, rows: Mapping[str, NDArray[Any]], part: int
+    ) -> tuple[CrossedMeans, tuple[Diagnostic, ...]]:
+        """Return the kernel means of the pilot (0) or of the rows that judge (1)."""
+        chosen = {name: sample[parts(len(sample))[part]] for name, sample in rows.items()}
+        reference = self._references[part]
+        return crossed_means(
+            self._spec, chosen, reference, self._options, folds=FOLDS, seed=self._seed
+        )

@@ -10,17 +10,13 @@ from genbounds._tables import Line, Warned
 from genbounds._text import interval, number, percent, shown
 from genbounds.estimators import MetricSpec, metric_spec
 from genbounds.mixtures._frechet import frechet_mixture
-from genbounds.mixtures._judged import judged_by_folds
-from genbounds.mixtures._selection import in_words, largest_first
+from genbounds.mixtures._kernel import FOLDS, judged_by_folds
 from genbounds.origins import compared
 from genbounds.results import Diagnostic, Score, hedged, titled
 from genbounds.validation import InputError, calling, check_count, check_open_unit
 
 MIXTURE_METRICS = ("fd", "kid", "cmmd", "kad", "energy", "rke")
 """Scores that are convex in the weights of a mixture; all but "fd" are quadratic in them."""
-
-FOLDS = 5
-"""Parts of the rows, for scores that are quadratic in the weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -235,3 +231,17 @@ def check_mixture(spec: MetricSpec, *, level: float, folds: int | None, seed: in
             "does not apply to 'fd', which halves the rows: leave it out.", argument="folds"
         )
     check_count("folds", folds, minimum=4)  # two to fit the weights, two to judge them
+
+
+def largest_first(weights: Mapping[str, float]) -> list[str]:
+    """Return the names of models, that with the largest share first."""
+    return sorted(weights, key=lambda name: -weights[name])
+
+
+def in_words(weights: Mapping[str, float]) -> str:
+    """Return the shares of a mixture that a reader would see, the largest first."""
+    return ", ".join(
+        f"{percent(round(weights[name], 3))} {shown(name)}"
+        for name in largest_first(weights)
+        if weights[name] >= 0.0005
+    )

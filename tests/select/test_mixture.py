@@ -22,7 +22,7 @@ from genbounds.estimators import (
     median_bandwidth,
     metric_spec,
 )
-from genbounds.mixtures._kernel_gap import (
+from genbounds.mixtures._kernel import (
     PILOT,
     KernelJudge,
     _estimated,
@@ -443,7 +443,7 @@ def test_a_bound_without_standard_errors_is_seen():
     for seed in range(12):
         with pytest.MonkeyPatch.context() as patch:
             for name in ("_reach", "_unseen"):
-                patch.setattr(f"genbounds.mixtures._kernel_gap.{name}", lambda *given: 0.0)
+                patch.setattr(f"genbounds.mixtures._kernel.{name}", lambda *given: 0.0)
             wrong += any(
                 high < true for high, true in bounds(world, seed, limit=150, reference=200)
             )
