@@ -14,6 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
+from typing import Any
 
 import numpy as np
 import scipy  # its submodules are loaded at their first use
@@ -51,36 +52,16 @@ BLOCK = 32
 
 
 class Following:
-    """All looks so far.
-
-    Parameters
-    ----------
-    metric : str
-    looks : int
-        Planned.
-    level : float
-    patience : int
-    min_delta : float or None
-    rng : Generator, SeedSequence or int
-    """
+    """All looks so far, of the number that is planned; `Monitor` describes what it is told."""
 
     def __init__(
-        self,
-        *,
-        metric: str,
-        looks: int,
-        level: float,
-        patience: int,
-        min_delta: float | None,
-        rng: object,
+        self, metric: str, looks: int, level: float, patience: int, min_delta: Any, rng: Any
     ) -> None:
         self.metric = metric
         self.planned = check_count("looks", looks, minimum=1)
         self.level = check_open_unit("level", level)
         self.patience = check_count("patience", patience)
-        if min_delta is not None:
-            min_delta = check_not_negative("min_delta", min_delta)
-        self.min_delta = min_delta
+        self.min_delta = None if min_delta is None else check_not_negative("min_delta", min_delta)
         self.looks: list[Look] = []
         self._estimates: list[Estimate] = []
         self._relied: list[int] = []  # looks that take part in comparisons
@@ -93,12 +74,12 @@ class Following:
 
     def check_step(self, step: object) -> float:
         """Refuse a step that does not follow, or one look too many."""
-        number = step.item() if isinstance(step, (np.integer, np.floating)) else step
-        if isinstance(number, bool) or not isinstance(number, (int, float)):
-            raise InputError(f"must be a number; got {quoted(step)}.", argument="step")
-        if not math.isfinite(number):
-            raise InputError(f"must be finite; got {quoted(step)}.", argument="step")
-        if self.looks and not number > self.looks[-1].step:
+        value = step.item() if isinstance(step, (np.integer, np.floating)) else step
+        if isinstance(value, bool) or not (
+            isinstance(value, (int, float)) and math.isfinite(value)
+        ):
+            raise InputError(f"must be a finite number; got {quoted(step)}.", argument="step")
+        if self.looks and not value > self.looks[-1].step:
             raise InputError(
                 f"must grow from look to look; got {quoted(step)} after {self.looks[-1].step!r}.",
                 argument="step",
@@ -108,7 +89,7 @@ class Following:
                 f"was planned as {self.planned}, and there are more checkpoints: plan more.",
                 argument="looks",
             )
-        return number
+        return value
 
     def add(self, step: object, estimate: Estimate) -> Look:
         """Compare one more checkpoint with all earlier ones; nothing is kept if that fails."""

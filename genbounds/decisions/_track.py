@@ -137,14 +137,8 @@ def track_estimates(
     if not estimates:
         raise InputError("must hold at least one step.", argument="estimates")
     ordered = in_order(estimates)
-    following = Following(
-        metric=metric,
-        looks=len(ordered) if looks is None else looks,
-        level=level,
-        patience=patience,
-        min_delta=min_delta,
-        rng=rng,
-    )
+    planned = len(ordered) if looks is None else looks
+    following = Following(metric, planned, level, patience, min_delta, rng)
     for step, estimate in ordered.items():
         following.add(step, estimate)
     best = following.looks[-1].best
@@ -236,14 +230,7 @@ class Monitor:
         rng: Any = 0,
     ) -> None:
         spec = metric_spec(metric)
-        self._following = Following(
-            metric=spec.name,
-            looks=looks,
-            level=level,
-            patience=patience,
-            min_delta=min_delta,
-            rng=rng,
-        )
+        self._following = Following(spec.name, looks, level, patience, min_delta, rng)
         self._metric, self._reference, self._options = metric, reference, options
         self._prepare()
         self._origins = {} if reference is None else {"`reference`": origin_of(reference)}

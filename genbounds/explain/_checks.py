@@ -18,8 +18,8 @@ from genbounds.core.close_rows import group_mates, log_distances
 from genbounds.core.coincidences import common_once, has_new_entries, judge_common_rows
 from genbounds.diagnostics import warn_of
 from genbounds.estimators import row_ids
+from genbounds.explain._exact import Excess, least_visible, upper_tails
 from genbounds.explain._nearest import Neighbours, Pool, neighbours
-from genbounds.explain._tests import Excess, least_visible, upper_tails
 from genbounds.results import Diagnostic, Severity
 from genbounds.samples import Sample
 
@@ -52,7 +52,7 @@ FEW = 0.01
 """Share of the training rows; copies of fewer rows need not be visible."""
 
 
-def check_files(fake: NDArray[Any], pool: Pool) -> list[Diagnostic]:
+def files(fake: NDArray[Any], pool: Pool) -> list[Diagnostic]:
     """Warn of rows that are in two of the files, and of rows that repeat."""
     train, heldout = pool.ids
     ids = row_ids(fake.astype(pool.rows.dtype, copy=False))
@@ -97,7 +97,7 @@ def _heldout_rows(
     return leaked, severity
 
 
-def check_strata(train: Any, heldout: Any) -> list[Diagnostic]:
+def strata(train: Any, heldout: Any) -> list[Diagnostic]:
     """Warn where the classes of training and held-out rows differ by more than chance, or may.
 
     For each class the number of training rows is hypergeometric; Bonferroni over classes.
@@ -117,7 +117,7 @@ def check_strata(train: Any, heldout: Any) -> list[Diagnostic]:
     return [warn_of("shares-differ")]
 
 
-def check_real_rows(pool: Pool, closer: float) -> tuple[float, float, list[Diagnostic]]:
+def real_rows(pool: Pool, closer: float) -> tuple[float, float, list[Diagnostic]]:
     """Look at the neighbours of real rows: how near is a near copy, is the split a random one.
 
     Returns
@@ -195,7 +195,7 @@ def _split(own: NDArray[np.intp], found: Neighbours, pool: Pool) -> list[Diagnos
     return [doubt]
 
 
-def check_swapped(near: Excess, every: Excess, pool: Pool) -> list[Diagnostic]:
+def swapped(near: Excess, every: Excess, pool: Pool) -> list[Diagnostic]:
     """Warn where held-out rows are hit too often: the model knows them."""
     total, trained = pool.sizes
     chance = min(
@@ -207,7 +207,7 @@ def check_swapped(near: Excess, every: Excess, pool: Pool) -> list[Diagnostic]:
     return [warn_of("nearer-to-held-out")]
 
 
-def check_size(pool: Pool, alpha: float) -> list[Diagnostic]:
+def size(pool: Pool, alpha: float) -> list[Diagnostic]:
     """Warn where too few held-out rows hide rare copies."""
     total, trained = pool.sizes
     needed = least_visible(total, trained, alpha)

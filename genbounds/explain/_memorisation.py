@@ -12,13 +12,8 @@ from genbounds._process import threads_for
 from genbounds._tables import Line, Warned, new_axes
 from genbounds._text import count, number, percent
 from genbounds.diagnostics import warn_of
-from genbounds.explain._checks import (
-    check_files,
-    check_real_rows,
-    check_size,
-    check_strata,
-    check_swapped,
-)
+from genbounds.explain import _checks, _exact
+from genbounds.explain._exact import Excess, Suspect
 from genbounds.explain._nearest import (
     Index,
     Mask,
@@ -27,15 +22,6 @@ from genbounds.explain._nearest import (
     check_rows,
     neighbours,
     pool_of,
-)
-from genbounds.explain._tests import (
-    Excess,
-    Suspect,
-    careful_excess,
-    excess,
-    least_visible,
-    listed,
-    over_fitting,
 )
 from genbounds.origins import compared
 from genbounds.results import Diagnostic, hedged
@@ -325,7 +311,7 @@ def memorisation(
     origins = compared({"`fake`": fake, "`train`": train, "`heldout`": heldout})
 
     with threads_for(float(len(pool.rows)) * max(generated.size, pool.rows.size)):
-        limit, usual, checks = check_real_rows(pool, float(closer))
+        limit, usual, checks = _checks.real_rows(pool, float(closer))
         nearest = neighbours(generated, pool)
     ratio, unit = nearest.ratio, pool.unit[nearest.row]
     near = ratio <= limit
@@ -337,9 +323,9 @@ def memorisation(
         order = np.argsort(closeness, kind="stable")
         return pool.trained[order[: int(np.isfinite(closeness).sum())]]
 
-    odds = over_fitting(hit(ratio >= usual), total, trained)
-    near_excess = careful_excess(hit(near), total, trained, alpha, odds)
-    of_all = excess(hit(near | True), total, trained, alpha)
+    odds = _exact.over_fitting(hit(ratio >= usual), total, trained)
+    near_excess = _exact.careful_excess(hit(near), total, trained, alpha, odds)
+    of_all = _exact.excess(hit(near | True), total, trained, alpha)
     train_ids, heldout_ids = pool.ids
     return Memorisation(
         near=near_excess,
@@ -355,15 +341,15 @@ def memorisation(
         train_units=trained,
         heldout_units=total - trained,
         unit=pool.unit_name,
-        least_visible=least_visible(total, trained, alpha),
+        least_visible=_exact.least_visible(total, trained, alpha),
         ratio=ratio,
         nearest_trained=pool.trained[unit],
         warnings=(
-            *check_files(generated, pool),
-            *check_strata(train, heldout),
+            *_checks.files(generated, pool),
+            *_checks.strata(train, heldout),
             *checks,
-            *check_swapped(near_excess, of_all, pool),
-            *check_size(pool, alpha),
+            *_checks.swapped(near_excess, of_all, pool),
+            *_checks.size(pool, alpha),
             *origins,
         ),
         assumptions=_assumptions(pool, limit),
@@ -384,7 +370,7 @@ def _suspects(
     """List training rows by the generated row that is nearest to each."""
     unit, ratio = pool.unit[found.row], found.ratio
     closeness = _closeness(unit, ratio, pool, near)
-    chosen = listed(closeness, pool.trained, pool.usable, fdr, odds)
+    chosen = _exact.listed(closeness, pool.trained, pool.usable, fdr, odds)
     hits = np.bincount(unit[near], minlength=closeness.size)
     order = np.lexsort((ratio, unit))
     nearest = order[np.searchsorted(unit[order], chosen)]

@@ -16,7 +16,7 @@ from genbounds._text import count, interval, listed, number, percent
 from genbounds.core.checks import Checked, check_sample, drawn, leaked, row_ids
 from genbounds.core.design import Design, design_of, row_design
 from genbounds.core.difference import any_shared
-from genbounds.explain._tests import Index, Mask, fisher, holm, ratio_interval
+from genbounds.explain._exact import Index, Mask, fisher, holm, ratio_interval
 from genbounds.origins import compared
 from genbounds.results import Diagnostic, hedged
 from genbounds.samples import Sample, features_of
@@ -240,14 +240,14 @@ def modes(fake: Any, real: Any, *, level: float = 0.95, seed: int = 0) -> Modes:
     """
     level = check_open_unit("level", level)
     seed = check_count("seed", seed, minimum=0)
-    sides = {name: _side(name, x) for name, x in (("fake", fake), ("real", real))}
+    ours, theirs = _side("fake", fake), _side("real", real)
     origins = compared({"`fake`": fake, "`real`": real})
-    x, y = (side.rows for side in sides.values())
+    x, y = ours.rows, theirs.rows
     check_same_dimension("fake", x.shape[1], "real", y.shape[1])
-    discovery, counted = _divided(sides, seeded(seed, "halves"))
+    designs = [side.design or row_design(len(side.rows)) for side in (ours, theirs)]
+    discovery, counted = _divided(designs[0], designs[1], seeded(seed, "halves"))
     with threads_for(float(len(x)) * y.size):
         cells = find_cells(x, y, discovery, seed)
-    ours, theirs = (side.seen for side in sides.values())
     warnings = (*ours.warnings, *theirs.warnings, *leaked(ours, theirs), *origins)
     return Modes(
         regions=tuple(_tested(cells, counted, 1.0 - level)),
@@ -257,34 +257,24 @@ def modes(fake: Any, real: Any, *, level: float = 0.95, seed: int = 0) -> Modes:
         counted_fake=counted[0].size,
         counted_real=counted[1].size,
         warnings=tuple(dict.fromkeys(warnings)),
-        assumptions=_assumptions([side.design for side in sides.values()]),
+        assumptions=_assumptions(designs),
         seed=seed,
     )
 
 
-@dataclass(frozen=True)
-class _Side:
-    """One sample: its rows as given, how they were drawn, what that is known from."""
-
-    rows: NDArray[Any]
-    design: Design
-    seen: Checked
-
-
-def _side(name: str, x: Any) -> _Side:
+def _side(name: str, x: Any) -> Checked:
+    """Return one sample with its rows in the order in which they were given."""
     rows = check_features(name, features_of(x), minimum=LEAST_ROWS)
     check_finite(name, rows)
-    if isinstance(x, Sample):
-        if x.weights is not None:
-            raise InputError(
-                "has weights, but here rows are counted: pass a Sample without them.", argument=name
-            )
-        # `check_sample` may put rows in another order: here they are named by their numbers.
-        checked = Checked(rows, design_of(name, x), True, row_ids(rows))
+    if not isinstance(x, Sample):
+        side = check_sample(name, x, what={"fake": "generated", "real": "reference"}[name])
+    elif x.weights is None:  # `check_sample` may put rows in another order
+        side = Checked(rows, design_of(name, x), True, row_ids(rows))
     else:
-        checked = check_sample(name, x, what={"fake": "generated", "real": "reference"}[name])
-    side = _Side(rows, checked.design or row_design(len(rows)), checked)
-    if side.design.units < LEAST_ROWS:
+        raise InputError(
+            "has weights, but here rows are counted: pass a Sample without them.", argument=name
+        )
+    if side.design is not None and side.design.units < LEAST_ROWS:
         raise InputError(
             f"has {side.design.units} independent groups of rows: it needs at least {LEAST_ROWS}.",
             argument=name,
@@ -293,13 +283,12 @@ def _side(name: str, x: Any) -> _Side:
 
 
 def _divided(
-    sides: dict[str, _Side], rng: np.random.Generator
+    fake: Design, real: Design, rng: np.random.Generator
 ) -> tuple[tuple[Index, Index], tuple[Index, Index]]:
     """Return the rows of either sample that find regions, and those that are counted.
 
     Groups, and those that both samples share, are on one side of the division.
     """
-    fake, real = (side.design for side in sides.values())
     labels = [design.labels for design in (fake, real) if design.labels is not None]
     shared = (
         np.intersect1d(labels[0], labels[1]) if len(labels) == 2 and any_shared(labels) else None

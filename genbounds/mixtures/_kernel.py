@@ -29,16 +29,18 @@ from genbounds.core.estimate import Estimate, SampleError, small_sample, student
 from genbounds.estimators import (
     CrossedMeans,
     EstimateDifference,
+    KernelReference,
     MetricSpec,
     Quadratic,
+    crossed_distances,
+    crossed_squares,
     heavy_tails,
     median_bandwidth,
     vendi_options,
 )
-from genbounds.estimators._crossed import crossed_means
 from genbounds.results import Diagnostic
 from genbounds.select._certificate import skewed, studentised
-from genbounds.validation import Float
+from genbounds.validation import Float, InputError
 
 FOLDS = 5
 """Parts of the rows between which inner products are estimated, where nobody says how many."""
@@ -81,7 +83,7 @@ def judged_by_folds(
     seed: int,
 ) -> Judged:
     """Judge a mixture by a score that is quadratic in the weights, between pairs of folds."""
-    crossed, warnings = crossed_means(spec, models, reference, options, folds=folds, seed=seed)
+    crossed, warnings = _crossed_means(spec, models, reference, options, folds=folds, seed=seed)
     count = len(models)
     referenced = len(crossed.samples) > count
     weights = crossed.coefficients(crossed.crossed_weights(reference=referenced))
@@ -98,6 +100,30 @@ def judged_by_folds(
         folds=crossed.folds,
         warnings=warnings,
     )
+
+
+def _crossed_means(
+    spec: MetricSpec,
+    models: Mapping[str, Any],
+    reference: Any,
+    options: Mapping[str, Any],
+    *,
+    folds: int,
+    seed: int,
+) -> tuple[CrossedMeans, tuple[Diagnostic, ...]]:
+    """Return the kernel means of a mixture's score between all folds of its samples.
+
+    The reference is the last sample; for "rke" only a bandwidth is taken from it.
+    """
+    if spec.name != "rke":
+        kernel = "polynomial" if spec.name == "kid" else spec.name
+        prepared = KernelReference(reference, kernel=kernel, **options)
+        return crossed_distances(models, prepared, folds=folds, seed=seed)
+    shared = [*models.values()] if reference is None else [reference]
+    given, _ = vendi_options("rke", shared, options)
+    if given["kernel"] != "rbf":
+        raise InputError("must be 'rbf' for a mixture: pass no other.", argument="kernel")
+    return crossed_squares(models, given["bandwidth"], folds=folds, seed=seed)
 
 
 def mixture_estimate(
@@ -408,6 +434,6 @@ class KernelJudge:
         """Return the kernel means of the pilot (0) or of the rows that judge (1)."""
         chosen = {name: sample[parts(len(sample))[part]] for name, sample in rows.items()}
         reference = self._references[part]
-        return crossed_means(
+        return _crossed_means(
             self._spec, chosen, reference, self._options, folds=FOLDS, seed=self._seed
         )

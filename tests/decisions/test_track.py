@@ -231,7 +231,7 @@ def test_fresh_rows_that_are_not_fresh_are_said():
     ("call", "message"),
     [
         (lambda: gb.track({}, REAL), "must map at least one step"),
-        (lambda: gb.track({"a": samples([1.0])[100]}, REAL), "must be a number; got 'a'"),
+        (lambda: gb.track({"a": samples([1.0])[100]}, REAL), "must be a finite number; got 'a'"),
         (lambda: gb.track(samples([1.0]), REAL, level=1.0), "`level` must be"),
         (lambda: gb.track(samples([1.0]), REAL, patience=0), "`patience` must be"),
         (lambda: gb.track(samples([1.0]), REAL, min_delta=-1.0), "`min_delta` must be"),

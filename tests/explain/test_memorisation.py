@@ -13,8 +13,8 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 import genbounds as gb
+from genbounds.explain._exact import excess, least_visible, listed, over_fitting, upper_tails
 from genbounds.explain._nearest import neighbours, pool_of
-from genbounds.explain._tests import excess, least_visible, listed, over_fitting, upper_tails
 
 D = 16
 

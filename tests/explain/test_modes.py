@@ -13,8 +13,9 @@ from scipy.stats.contingency import odds_ratio
 from statsmodels.stats.multitest import multipletests
 
 import genbounds as gb
+from genbounds.core.design import row_design
+from genbounds.explain._exact import BASE, NOTED, OTHER, fisher, holm, ratio_interval
 from genbounds.explain._modes import KINDS, _divided, _kind, _side, _tested, find_cells
-from genbounds.explain._tests import BASE, NOTED, OTHER, fisher, holm, ratio_interval
 
 CENTRES = 8.0 * np.eye(6)
 
@@ -196,7 +197,7 @@ def test_groups_stay_together_and_count_once():
         "fake": _side("fake", gb.Sample(rng.normal(size=(300, 2)), groups=of_fake)),
         "real": _side("real", gb.Sample(rng.normal(size=(400, 2)), groups=of_real)),
     }
-    discovery, counted = _divided(sides, rng)
+    discovery, counted = _divided(*(side.design for side in sides.values()), rng)
     found = set(of_fake[discovery[0]]) | set(of_real[discovery[1]])
     groups = [*of_fake[counted[0]], *of_real[counted[1]]]
     assert len(set(groups)) == len(groups)  # one row of each, in one sample
@@ -212,7 +213,7 @@ def test_strata_are_halved_each():
     rng = np.random.default_rng(6)
     strata = np.repeat(np.arange(5), 20)
     side = _side("fake", gb.Sample(rng.normal(size=(100, 2)), strata=strata))
-    (of_fake, _), (counted, _) = _divided({"fake": side, "real": side}, rng)
+    (of_fake, _), (counted, _) = _divided(side.design, side.design, rng)
     assert np.bincount(strata[of_fake]).tolist() == [10] * 5
     assert np.bincount(strata[counted]).tolist() == [10] * 5
 
@@ -263,9 +264,10 @@ def low_pvalues(runs, draw_both, *, split=True):
     count = 0
     for run in range(runs):
         fake, real = draw_both(np.random.default_rng([run, 1]))
-        sides = {"fake": _side("fake", fake), "real": _side("real", real)}
-        discovery, counted = _divided(sides, np.random.default_rng(run))
-        cells = find_cells(sides["fake"].rows, sides["real"].rows, discovery, run)
+        sides = _side("fake", fake), _side("real", real)
+        designs = (side.design or row_design(len(side.rows)) for side in sides)
+        discovery, counted = _divided(*designs, np.random.default_rng(run))
+        cells = find_cells(sides[0].rows, sides[1].rows, discovery, run)
         (region,) = _tested(cells[:1], counted if split else discovery, 0.05)
         count += region.pvalue <= 0.05
     return count
