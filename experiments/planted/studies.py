@@ -13,7 +13,7 @@ import numpy as np
 
 from genbounds.bounds import Bound, catalog
 from genbounds.simulate import AuditRow, FrechetArm, audit
-from genbounds.simulate.auditing import _c20, _nystrom, _regret
+from genbounds.simulate.auditing import _c20, _rates
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,9 +51,7 @@ class Plant:
     @contextmanager
     def planted(self) -> Iterator[None]:
         """Put the error in place."""
-        modules = {
-            module.__name__.rpartition(".")[2]: module for module in (_c20, _nystrom, _regret)
-        }
+        modules = {module.__name__.rpartition(".")[2]: module for module in (_c20, _rates)}
         held = []
         for where, replacement in self.patches.items():
             module, name = where.split(".")
@@ -122,7 +120,7 @@ def wrong_truth(factor: float) -> Callable[..., Any]:
     return distances
 
 
-_play = _regret.regret
+_play = _rates.regret
 
 
 def shrunk_bonus(factor: float) -> Callable[..., Any]:
@@ -201,20 +199,20 @@ def plants() -> tuple[Plant, ...]:
     ]  # fmt: skip
     policies = [
         Plant(id="m25.is-ucb-regret", what=f"the bonus times {factor:g}",
-              patches={"_regret.regret": shrunk_bonus(factor)}, seen=seen,
+              patches={"_rates.regret": shrunk_bonus(factor)}, seen=seen,
               replications=5000 if factor > 0.0 else 600)
         for factor, seen in ((0.7, False), (0.01, True), (-1.0, True))
     ]  # fmt: skip
     empty = [
         Plant(id=name, what=f"the bonus times {factor:g}",
-              patches={"_regret.regret": shrunk_bonus(factor)}, seen=seen)
+              patches={"_rates.regret": shrunk_bonus(factor)}, seen=seen)
         for name in ("o24.fid-ucb-regret", "m25.fd-ucb-regret")
         for factor, seen in ((0.7, False), (-1.0, True))
     ]  # fmt: skip
     nystrom = [
         Plant(id="v24.nystrom", what="exponent -1 in place of -1/2", constants={"exponent": -1.0}),
         Plant(id="v24.nystrom-proof", what="t ≥ C r log(n)/p landmarks, p the smallest class",
-              patches={"_nystrom._unseen": seen_enough}, seen=False),
+              patches={"_rates._unseen": seen_enough}, seen=False),
         Plant(id="v24.nystrom-product", what="log(2/δ) times 1 + t τ² log(n)²",
               constants={"offset": 1.0}, seen=False),
     ]  # fmt: skip
@@ -222,7 +220,7 @@ def plants() -> tuple[Plant, ...]:
         Plant(id="c20.fid-infinity-with-replacement", what="subsets drawn without replacement",
               patches={"_c20._REPLACED": frozenset()}, replications=20, seen=False),
         Plant(id="o24.is-ucb-regret", what="the bonus times -1",
-              patches={"_regret.regret": shrunk_bonus(-1.0)}),
+              patches={"_rates.regret": shrunk_bonus(-1.0)}),
     ]  # fmt: skip
     return (*others, *exponents, *leads, *biases, *lines, *samplers, *points, *policies, *empty,
             *nystrom)  # fmt: skip

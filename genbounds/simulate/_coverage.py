@@ -14,7 +14,8 @@ from genbounds._json import AsJson
 from genbounds._text import number, percent, quoted
 from genbounds.bounds import Bound
 from genbounds.simulate import _trials as trials
-from genbounds.simulate._workers import Piece, Progress, Workers, chunks, stream, work
+from genbounds.simulate._pieces import Piece, Progress, chunks, stream, work
+from genbounds.simulate._workers import Workers
 from genbounds.simulate.arms._arm import SyntheticArm
 from genbounds.validation import Float, InputError, check_count, check_open_unit
 
@@ -286,42 +287,33 @@ def interval_coverage(
         part = (make_interval, draw, size, stream(seed, "interval", index))
         pieces.append(Piece([*study, index, size, chunk], label, _intervals, part))
     results = work(pieces, workers=workers, out=out, progress=progress)
-    ends = np.array([pair for result in results for pair in result["ends"]])
-    low, high = ends.T
-    labels: dict[str, Any] = {"subject": subject, "arm": arm, "n": None, "d": None}
-    return from_ends(low, high, 0.5 * (low + high), truth, level, confidence, **labels)
+    ends = np.array([pair for result in results for pair in result["ends"]]).T
+    what: dict[str, Any] = {"subject": subject, "arm": arm, "n": None, "d": None}
+    return from_ends(ends, 0.5 * ends.sum(axis=0), truth, level, confidence, **what)
 
 
 def _intervals(
-    make_interval: Callable[[Any], IntervalLike],
-    draw: Callable[[np.random.Generator], Any],
-    replications: int,
-    seeds: np.random.SeedSequence,
+    make_interval: Callable[..., IntervalLike], draw: Callable[..., Any], count: int, seeds: Any
 ) -> dict[str, Any]:
     rng = np.random.default_rng(seeds)
-    made = (make_interval(draw(rng)) for _ in range(replications))
+    made = (make_interval(draw(rng)) for _ in range(count))
     return {"ends": [(float(interval.low), float(interval.high)) for interval in made]}
 
 
 def from_ends(
-    low: Float,
-    high: Float,
-    centre: Float,
-    truth: float,
-    level: float,
-    confidence: float,
-    **labels: Any,
+    ends: Float, middle: Float, truth: float, level: float, confidence: float, **what: Any
 ) -> Coverage:
-    """Count how often intervals hold `truth`; half their width against the errors of `centre`.
+    """Count how often intervals hold `truth`; half their width against the errors of `middle`.
 
-    `labels` say what was tested: subject, arm, n and d of `Coverage`.
+    `ends` has shape (2, replications). `what` was tested: subject, arm, n and d of `Coverage`.
     """
+    low, high = ends
     replications = low.size
     hits = (low <= truth) & (truth <= high)  # NaN covers nothing
     width = float(np.median(high - low))
     # The quantile at `level` is reported where ten replications lie beyond it.
     enough = replications * (1.0 - level) >= 10.0
-    quantile = float(np.quantile(np.abs(centre - truth), level)) if enough else math.nan
+    quantile = float(np.quantile(np.abs(middle - truth), level)) if enough else math.nan
     return make_coverage(
         int(replications - np.count_nonzero(hits)),
         replications,
@@ -331,7 +323,7 @@ def from_ends(
         exact=None,
         width=width,
         tightness=trials.tightness(0.5 * width, quantile),
-        **labels,
+        **what,
     )
 
 

@@ -12,7 +12,8 @@ from numpy.random import SeedSequence
 
 from genbounds.estimators import FEW_RATIO, student_quantile
 from genbounds.simulate._coverage import Coverage, from_ends
-from genbounds.simulate._workers import Piece, Progress, Workers, chunks, stream, work
+from genbounds.simulate._pieces import Piece, Progress, chunks, stream, work
+from genbounds.simulate._workers import Workers
 from genbounds.simulate.arms._engine import (
     FrechetEngine,
     White,
@@ -114,14 +115,9 @@ class FrechetScores:
         if self.estimator == "plugin":
             raise InputError("the estimator 'plugin' has no intervals here: ask for 'debiased'.")
         confidence = check_open_unit("confidence", confidence)
-        labels: dict[str, Any] = {
-            "subject": "debiased FD",
-            "arm": self.arm,
-            "n": self.n,
-            "d": self.d,
-        }
-        ends = (self.low, self.high)
-        return from_ends(*ends, self.values, self.truth, self.level, confidence, **labels)
+        what: dict[str, Any] = {"subject": "debiased FD", "arm": self.arm, "n": self.n, "d": self.d}
+        ends = np.stack([self.low, self.high])
+        return from_ends(ends, self.values, self.truth, self.level, confidence, **what)
 
 
 def frechet_scores(

@@ -13,7 +13,7 @@ from numpy.random import SeedSequence
 from genbounds._betting import betting_lower_limit
 from genbounds.bounds import Bound
 from genbounds.bounds._catalog import borrows_name
-from genbounds.simulate._workers import chunks
+from genbounds.simulate._pieces import chunks
 from genbounds.simulate.arms._arm import SyntheticArm
 from genbounds.validation import Float, InputError
 
@@ -50,10 +50,8 @@ class Scenario:
         return chunks(replications, min(max(most, 1), _LARGEST_CHUNK))
 
 
-def run_chunk(
-    bound: Bound, scenario: Scenario, replications: int, seeds: SeedSequence
-) -> dict[str, Any]:
-    """Draw `replications` samples and count how often the bound misses.
+def run_chunk(bound: Bound, scenario: Scenario, count: int, seeds: SeedSequence) -> dict[str, Any]:
+    """Draw `count` samples and count how often the bound misses.
 
     Returns
     -------
@@ -64,30 +62,30 @@ def run_chunk(
         less than what the error can be at most.
     """
     arm, n, rng = scenario.arm, scenario.n, np.random.default_rng(seeds)
-    quantities = dict(arm.facts) | arm.statistics(bound.needs, n, replications, rng) | {"n": n}
-    error = as_rows(bound.error(**quantities), replications)
+    quantities = dict(arm.facts) | arm.statistics(bound.needs, n, count, rng) | {"n": n}
+    error = as_rows(bound.error(**quantities), count)
     if np.isnan(error).any():
         raise InputError(
             f"`{bound.id}` bounds a quantity that is NaN at n = {n}: say in an assumption, such as "
             "n ≥ 2, where it exists."
         )
-    most = as_rows(bound.most(**quantities), replications)
+    most = as_rows(bound.most(**quantities), count)
     largest = error.max(axis=1)
     found = []
     for delta in scenario.deltas:
-        width = as_rows(bound.width(**quantities, delta=delta), replications)
+        width = as_rows(bound.width(**quantities, delta=delta), count)
         hits = (error <= width).all(axis=1)  # not error > width: NaN on either side is a miss
         claimed = bound.claimed(delta)
-        enough = replications * claimed >= _BEYOND
+        enough = count * claimed >= _BEYOND
         found.append(
             {
-                "misses": int(replications - np.count_nonzero(hits)),
+                "misses": int(count - np.count_nonzero(hits)),
                 "width": float(np.median(width.max(axis=1))),
                 "quantile": float(np.quantile(largest, 1.0 - claimed)) if enough else math.nan,
                 "trivial": int(np.count_nonzero((width >= most).all(axis=1))),
             }
         )
-    return {"replications": replications, "found": found}
+    return {"replications": count, "found": found}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

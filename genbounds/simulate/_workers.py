@@ -1,27 +1,32 @@
-"""Independent pieces of work on one process, several, or a cluster, kept as they are finished."""
+"""Who does the work: this process, several processes of joblib, or Dask workers."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing, nullcontext
+import logging
+import socket
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from types import MappingProxyType
+from itertools import islice
 from typing import Any, TypeVar
 
-from numpy.random import SeedSequence
-
-from genbounds import _process
-from genbounds.simulate._store import COVERAGE, open_store
-from genbounds.validation import InputError, check_choice, check_count
+from genbounds._process import blas_threads, searching_installed_packages_only, silenced, versions
+from genbounds._text import display
+from genbounds.validation import InputError, check_choice, check_count, check_installed
 
 Result = TypeVar("Result")
 
 BACKENDS = ("loky", "dask")
 
 _IDLE_SECONDS = 20
+
+# Seconds until a scheduler without workers is an error: those of a batch system start late.
+LONGEST_WAIT = 600
+
+# Enough pieces wait at the scheduler to keep every thread busy; the rest stay here, so that the
+# memory of the scheduler does not grow with the work.
+_QUEUED_PER_THREAD = 4
+_LEAST_QUEUED = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,143 +82,202 @@ class Workers:
         Raises
         ------
         InputError
-            If workers keep dying, or the cluster cannot be reached or runs other versions.
+            If workers keep dying, Dask is not installed, the scheduler cannot be reached or gets no
+            worker, a worker lacks genbounds or has other versions, or the connection is lost.
         """
         if self.backend == "dask":
-            from genbounds.simulate._dask import run_on_dask
-
-            yield from run_on_dask(function, tasks, self.jobs, self.scheduler, self.threads)
-        elif self.jobs == 1 or len(tasks) < 2:
-            with _process.blas_threads(self.threads):
+            yield from _dask(self, function, tasks)
+        elif self.jobs > 1 and len(tasks) > 1:
+            yield from _loky(self, function, tasks)
+        else:
+            with blas_threads(self.threads):
                 for index, task in enumerate(tasks):
                     yield index, function(*task)
-        else:
-            yield from self._loky(function, tasks)
-
-    def _loky(
-        self, function: Callable[..., Result], tasks: Sequence[tuple[Any, ...]]
-    ) -> Generator[tuple[int, Result], None, None]:
-        from joblib import Parallel, delayed, parallel_config
-        from joblib.externals.loky.process_executor import TerminatedWorkerError
-
-        # Workers whose master was killed notice nothing: they leave when idle for so long.
-        with (
-            _process.searching_installed_packages_only(),
-            parallel_config(
-                backend="loky",
-                inner_max_num_threads=self.threads,
-                idle_worker_timeout=_IDLE_SECONDS,
-            ),
-        ):
-            pool = Parallel(n_jobs=self.jobs, return_as="generator_unordered")
-            results = pool(
-                delayed(_numbered)(function, index, task) for index, task in enumerate(tasks)
-            )
-            try:
-                # Not `yield from`: on its way out it would close `results` with a warning.
-                for result in results:  # noqa: UP028
-                    yield result
-            except TerminatedWorkerError:
-                raise InputError(
-                    "a worker process was killed, perhaps because memory ran out: ask for fewer "
-                    "jobs; what was kept in a folder is safe, the same call goes on from there."
-                ) from None
-            finally:
-                with _process.silenced(UserWarning):  # that work was cut short
-                    results.close()
 
 
-def _numbered(
-    function: Callable[..., Result], index: int, task: tuple[Any, ...]
-) -> tuple[int, Result]:
+def _loky(
+    workers: Workers, function: Callable[..., Result], tasks: Sequence[tuple[Any, ...]]
+) -> Generator[tuple[int, Result], None, None]:
+    from joblib import Parallel, delayed, parallel_config
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+    # Workers whose master was killed notice nothing: they leave when idle for so long.
+    options = {"inner_max_num_threads": workers.threads, "idle_worker_timeout": _IDLE_SECONDS}
+    with searching_installed_packages_only(), parallel_config(backend="loky", **options):
+        pool = Parallel(n_jobs=workers.jobs, return_as="generator_unordered")
+        results = pool(delayed(_numbered)(function, *task) for task in enumerate(tasks))
+        try:
+            # Not `yield from`: on its way out it would close `results` with a warning.
+            for result in results:  # noqa: UP028
+                yield result
+        except TerminatedWorkerError:
+            raise InputError(
+                "a worker process was killed, perhaps because memory ran out: ask for fewer "
+                "jobs; what was kept in a folder is safe, the same call goes on from there."
+            ) from None
+        finally:
+            with silenced(UserWarning):  # that work was cut short
+                results.close()
+
+
+def _numbered(function: Callable[..., Any], index: int, task: tuple[Any, ...]) -> tuple[int, Any]:
     return index, function(*task)
 
 
-Progress = Callable[[int, int, str], None]
+# --- Dask: workers of a cluster at an address, or of one made here ------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """One piece of work: a chunk of replications, the exact tails of a scenario, or a search.
+def _dask(
+    workers: Workers, function: Callable[..., Result], tasks: Sequence[tuple[Any, ...]]
+) -> Generator[tuple[int, Result], None, None]:
+    with _client(workers.jobs, workers.scheduler) as client, _losses_explained():
+        from distributed import as_completed
 
-    Attributes
-    ----------
-    study : sequence
-        Names the piece among all of a store, in types of JSON: everything that its result depends
-        on and that the configuration of the store does not hold.
-    label : str
-        For progress.
-    function : callable
-        Returns a dict that JSON keeps unchanged. Its random numbers come from a `SeedSequence`
-        among `arguments`, so that they are the same wherever and whenever it runs.
-    arguments : tuple
+        _check_workers(client)
+        waiting, indices, here = enumerate(tasks), dict[Any, int](), versions()
+        finished = as_completed(loop=client.loop)
+
+        def submit(count: int) -> None:
+            for index, task in islice(waiting, count):
+                given = (function, task, workers.threads, here)
+                future = client.submit(_guarded, *given, pure=False, retries=0)
+                indices[future] = index
+                finished.add(future)
+
+        submit(max(_LEAST_QUEUED, _QUEUED_PER_THREAD * sum(client.nthreads().values())))
+        for future in finished:
+            yield indices.pop(future), future.result()
+            future.release()
+            submit(1)
+
+
+@contextmanager
+def _client(jobs: int, scheduler: str | None) -> Iterator[Any]:
+    packages = ("distributed",) if scheduler else ("distributed", "cryptography")
+    check_installed("backend 'dask'", "dask", *packages)
+    from distributed import Client
+    from distributed.security import Security
+
+    with ExitStack() as stack:
+        security = None
+        if scheduler is None:
+            security = Security.temporary()  # key and certificate in the memory of this cluster
+            scheduler = stack.enter_context(_local_cluster(jobs, security)).scheduler_address
+        else:
+            _check_reachable(scheduler)
+        client = stack.enter_context(Client(scheduler, security=security, set_as_default=False))
+        try:
+            client.wait_for_workers(1, timeout=LONGEST_WAIT)
+        except TimeoutError:
+            raise InputError(
+                f"no worker joined the Dask scheduler within {LONGEST_WAIT} s: look for the reason "
+                "in what the workers print, then run the same command again."
+            ) from None
+        yield client
+
+
+@contextmanager
+def _local_cluster(jobs: int, security: Any) -> Iterator[Any]:
+    import dask
+    from distributed import LocalCluster
+
+    # Nannies leave these in the environment of this process.
+    left = dask.config.get("distributed.nanny.pre-spawn-environ", {})
+    # No web pages of scheduler and workers: these would not be encrypted.
+    pages: dict[str, list[str]] = {
+        f"distributed.{role}.http.routes": [] for role in ("scheduler", "worker", "nanny")
+    }
+    with (
+        searching_installed_packages_only(*left, "PYTHONHASHSEED", "__DASK_PARENT_PID"),
+        dask.config.set(pages),
+        LocalCluster(
+            n_workers=jobs,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            # Whoever may talk to a scheduler may run code: other users of this machine too.
+            security=security,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,  # a worker that dies is replaced
+        ) as cluster,
+    ):
+        yield cluster
+
+
+def _check_reachable(scheduler: str) -> None:
+    """Raise at once if nothing answers: a client would wait long and fail obscurely."""
+    from distributed.comm import get_address_host_port
+
+    try:
+        host, port = get_address_host_port(scheduler, strict=True)
+        socket.create_connection((host, port), timeout=10.0).close()
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{scheduler!r} does not answer ({display(error)}): give the address that "
+            "`dask scheduler` prints, such as tls://10.0.0.1:8786.",
+            argument="scheduler",
+        ) from None
+
+
+def _check_workers(client: Any) -> None:
+    """Raise if a worker has another genbounds, NumPy or SciPy, or lacks one.
+
+    A worker would die of the first piece of a package that it lacks. The question is a function
+    within a function, which is sent as it is, not by name.
     """
 
-    study: Sequence[object]
-    label: str
-    function: Callable[..., dict[str, Any]]
-    arguments: tuple[Any, ...]
+    def installed(names: tuple[str, ...]) -> dict[str, str] | str:
+        from importlib import import_module
 
-    @property
-    def key(self) -> str:
-        """Name in the store."""
-        return json.dumps(self.study, ensure_ascii=False)
+        try:
+            return {name: str(import_module(name).__version__) for name in names}
+        except ImportError as error:
+            return str(error)
+
+    here = versions()
+    for worker, there in client.run(installed, tuple(here)).items():
+        if isinstance(there, str):
+            raise InputError(
+                f"the Dask worker {display(worker)} cannot import genbounds ({display(there)}): "
+                f"install there the version of this machine, {here['genbounds']}."
+            )
+        _check_versions(f"the Dask worker {display(worker)}", there, here)
 
 
-def chunks(replications: int, most: int) -> tuple[int, ...]:
-    """Cut `replications` into chunks of at most `most`."""
-    return tuple(min(most, replications - start) for start in range(0, replications, most))
-
-
-def stream(seed: int, *keys: object) -> SeedSequence:
-    """Child of `seed` for the named piece of work: the same in whatever order or place it runs."""
-    words = tuple(
-        int.from_bytes(hashlib.blake2b(repr(key).encode(), digest_size=4).digest(), "big")
-        for key in keys
+def _check_versions(worker: str, there: dict[str, str], here: dict[str, str]) -> None:
+    differences = ", ".join(
+        f"{name} {display(there[name])} there, {version} here"
+        for name, version in here.items()
+        if there[name] != version
     )
-    return SeedSequence(seed, spawn_key=words)
+    if differences:
+        raise InputError(f"{worker} runs other versions ({differences}): make them the same.")
 
 
-def work(
-    pieces: Sequence[Piece],
-    *,
-    workers: Workers,
-    out: Path | str | None,
-    progress: Progress | None,
-    name: str = COVERAGE,
-    configuration: Mapping[str, Any] = MappingProxyType({}),
-) -> list[dict[str, Any]]:
-    """Do the pieces and return their results, in their order.
-
-    Parameters
-    ----------
-    pieces : sequence of Piece
-    workers : Workers
-    out : path or None
-        Folder with the store: results that it holds are not computed again, new ones kept at once.
-    progress : callable or None
-        Called as ``progress(done, total, label)`` after every finished piece.
-    name : str
-        File name of the store.
-    configuration : mapping
-        What all results of the store depend on, beside versions and threads.
-    """
-    everything = _process.versions() | dict(configuration) | {"threads": workers.threads}
-    with nullcontext() if out is None else open_store(out, everything, name=name) as store:
-        results = [None if store is None else store.get(piece.key) for piece in pieces]
-        pending = [index for index, result in enumerate(results) if result is None]
-        tasks = [(pieces[index].function, pieces[index].arguments) for index in pending]
-        # Closed on the way out of an error as well: that ends processes and clusters at once.
-        with closing(workers.run(_call, tasks)) as finished:
-            for done, (task, result) in enumerate(finished, len(pieces) - len(pending) + 1):
-                piece = pieces[pending[task]]
-                results[pending[task]] = result
-                if store is not None:
-                    store.put(piece.key, result)
-                if progress is not None:
-                    progress(done, len(pieces), piece.label)
-    return [result for result in results if result is not None]
+def _guarded(
+    function: Callable[..., Result], task: tuple[Any, ...], threads: int, expected: dict[str, str]
+) -> Result:
+    """Run on a worker: no other versions, no other number of threads than asked."""
+    _check_versions("a Dask worker", versions(), expected)
+    with blas_threads(threads):
+        return function(*task)
 
 
-def _call(function: Callable[..., dict[str, Any]], arguments: tuple[Any, ...]) -> dict[str, Any]:
-    return function(*arguments)
+@contextmanager
+def _losses_explained() -> Iterator[None]:
+    """Say in one line that workers or the connection were lost, and what to do then."""
+    from distributed import CancelledError, KilledWorker
+    from distributed.comm import CommClosedError
+
+    resume = "what was kept in a folder is safe, the same call goes on from there."
+    try:
+        yield
+    except KilledWorker as error:
+        raise InputError(
+            f"a piece of work killed {error.allowed_failures + 1} workers in a row, "
+            f"perhaps because memory ran out: ask for workers with more; {resume}"
+        ) from None
+    except (CancelledError, CommClosedError):
+        raise InputError(
+            f"the connection to the cluster, or what one of its workers held, was lost: {resume}"
+        ) from None

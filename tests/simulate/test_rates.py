@@ -13,7 +13,7 @@ from scipy import stats
 from genbounds import InputError
 from genbounds.bounds import catalog, truncate
 from genbounds.simulate import CategoricalArm, FrechetArm, GaussianArm, NystromArm, audit, coverage
-from genbounds.simulate.auditing import _c20, _nystrom
+from genbounds.simulate.auditing import _c20, _rates
 
 BOUNDS = catalog()
 
@@ -118,7 +118,7 @@ def test_an_error_of_nystrom_that_falls_too_slowly_refutes(power, holds):
     arm = SimpleNamespace(arm=None, landmarks=2, d=2, facts=facts, statistics=statistics)
     case = ([arm] * 5, "planted")
     rng = np.random.default_rng(0)
-    (check,) = _nystrom._falls(BOUNDS["v24.nystrom"], [case], 1000, rng)
+    (check,) = _rates._falls(BOUNDS["v24.nystrom"], [case], 1000, rng)
     assert check.holds == holds
 
 
@@ -147,11 +147,11 @@ def test_no_constant_serves_the_product_of_the_main_text():
 def test_no_constant_of_the_proof_serves_every_distribution(monkeypatch):
     """C r log n landmarks miss a class of p = 1/t; as many as it takes do not."""
     bound = BOUNDS["v24.nystrom-proof"]
-    found = _nystrom._universal(bound)
+    found = _rates._universal(bound)
     assert found.refutes
     assert "0.36" in found.found
-    monkeypatch.setattr(_nystrom, "_unseen", lambda p, t: (1 - p) ** (t / p))
-    assert not _nystrom._universal(bound).refutes
+    monkeypatch.setattr(_rates, "_unseen", lambda p, t: (1 - p) ** (t / p))
+    assert not _rates._universal(bound).refutes
 
 
 def test_two_landmarks_leave_an_error_that_no_sample_size_mends():

@@ -12,7 +12,6 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from genbounds.bounds import Facts
-from genbounds.simulate.arms._tilting import Tilted
 from genbounds.validation import Float, InputError
 
 # Names of sample quantities: the vocabulary of the catalogue.
@@ -42,6 +41,21 @@ class Outcomes:
     probabilities: Float
     accuracy: float = 0.0
     lower_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tilted:
+    """Sample quantities of independent samples from a mixture of tilted distributions.
+
+    Attributes
+    ----------
+    statistics : dict of str to ndarray
+    log_weights : ndarray of shape (k,)
+        Logarithm of the density of the distribution over that of the mixture.
+    """
+
+    statistics: Statistics
+    log_weights: Float
 
 
 class SyntheticArm(ABC):

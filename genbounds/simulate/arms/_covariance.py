@@ -1,9 +1,10 @@
-"""Arms given by a mean and a covariance: what they share, heavy tails, skewness, mixtures."""
+"""Arms given by mean and covariance: what they share, heavy tails, skewness, mixtures, spectra."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,25 @@ from numpy.typing import ArrayLike
 
 from genbounds.bounds import Facts
 from genbounds.simulate.arms._arm import SyntheticArm, check_weights
-from genbounds.validation import Float, InputError, as_floats, check_positive
+from genbounds.validation import (
+    Float,
+    InputError,
+    as_floats,
+    check_choice,
+    check_count,
+    check_not_negative,
+    check_positive,
+)
 
 _SYMMETRY_RTOL = 1e-6  # of the largest entry, as in `Moments`
 _DEFINITE_RTOL = 1e-10  # of the largest eigenvalue: what rounding may take from the smallest
 
 
 class CovarianceArm(SyntheticArm):
-    """A mean, a covariance and its root."""
+    """A mean, a covariance and its root.
+
+    `eigenvalues` has shape (d,), `axes` (d, d); None for the axes themselves.
+    """
 
     families: tuple[str, ...] = ()
 
@@ -32,7 +44,14 @@ class CovarianceArm(SyntheticArm):
         if not np.isfinite(center).all():
             raise InputError("`mean` must be finite.")
         self.mean: Float = np.broadcast_to(center, (d,))
-        self.cov: Float = _checked_covariance(matrix, d)
+        self.cov: Float = _symmetric(matrix, d)
+        values, self.axes = _spectrum(self.cov)
+        if not values.min() >= -_DEFINITE_RTOL * max(values.max(), 0.0):
+            raise InputError(
+                "`cov` must be positive semi-definite; its smallest eigenvalue is "
+                f"{values.min():.3g}."
+            )
+        self.eigenvalues: Float = np.maximum(values, 0.0)
         self.name = name if name is not None else self._describe()
 
     def _describe(self) -> str:
@@ -40,23 +59,6 @@ class CovarianceArm(SyntheticArm):
         if self.mean.size == 1:
             return f"{kind}({self.mean[0]:g}, {self.cov.ravel()[0]:g})"
         return f"{kind}(d={self.mean.size}, Tr={self.eigenvalues.sum():.6g})"
-
-    @cached_property
-    def _spectrum(self) -> tuple[Float, Float | None]:
-        if self.cov.ndim == 1:
-            return self.cov, None
-        values, vectors = np.linalg.eigh(self.cov)
-        return np.maximum(values, 0.0), vectors
-
-    @property
-    def eigenvalues(self) -> Float:
-        """Eigenvalues of the covariance, shape (d,)."""
-        return self._spectrum[0]
-
-    @property
-    def axes(self) -> Float | None:
-        """Eigenvectors of the covariance, shape (d, d); None for the axes themselves."""
-        return self._spectrum[1]
 
     def along_axes(self, vector: Float) -> Float:
         """Coordinates of a vector along the eigenvectors."""
@@ -93,7 +95,7 @@ class CovarianceArm(SyntheticArm):
         return facts
 
 
-def _checked_covariance(matrix: Float, d: int) -> Float:
+def _symmetric(matrix: Float, d: int) -> Float:
     """Return a symmetric copy that cannot be written, or a diagonal; raise if it is neither."""
     if matrix.shape not in {(d,), (d, d)} or not np.isfinite(matrix).all():
         raise InputError(
@@ -104,13 +106,16 @@ def _checked_covariance(matrix: Float, d: int) -> Float:
         if np.abs(matrix - matrix.T).max() > _SYMMETRY_RTOL * np.abs(matrix).max():
             raise InputError("`cov` must be symmetric: pass (cov + cov.T) / 2 if it nearly is.")
         matrix = (matrix + matrix.T) / 2.0
-    values = matrix if matrix.ndim == 1 else np.linalg.eigvalsh(matrix)
-    if not values.min() >= -_DEFINITE_RTOL * max(values.max(), 0.0):
-        raise InputError(
-            f"`cov` must be positive semi-definite; its smallest eigenvalue is {values.min():.3g}."
-        )
     matrix.flags.writeable = False
     return matrix
+
+
+def _spectrum(cov: Float) -> tuple[Float, Float | None]:
+    """Eigenvalues and eigenvectors; None for the axes themselves, which a diagonal has."""
+    if cov.ndim == 1:
+        return cov, None
+    values, vectors = np.linalg.eigh(cov)
+    return values, vectors
 
 
 class StudentArm(CovarianceArm):
@@ -231,3 +236,92 @@ class MixtureArm(CovarianceArm):
             chosen = owner == k
             rows[chosen] = arm.draw(int(chosen.sum()), rng)
         return rows
+
+
+# --- covariance spectra: simple families, and those with the norms of real embeddings ------------
+
+# Tr Σ, √Tr Σ², ‖Σ‖ as printed for 5,000 real images (M25 Tables 1-3); ends of the printed ranges
+# that go together, so that the effective ranks span the printed ones.
+EMBEDDING_NORMS: Mapping[str, tuple[int, float, float, float]] = MappingProxyType(
+    {
+        "inception low r": (2048, 181.0, 16.0, 13.0),
+        "inception high r": (2048, 181.0, 12.0, 9.05),
+        "clip low r": (1024, 528.0, 63.0, 44.0),
+        "clip high r": (1024, 637.0, 54.0, 32.0),
+        "dinov2 low r": (1024, 1886.0, 120.0, 69.0),
+        "dinov2 high r": (1024, 2113.0, 85.0, 21.0),
+    }
+)
+
+
+def matched_spectrum(d: int, *, trace: float, frobenius: float, operator: float) -> Float:
+    """Spectrum with given Tr Σ, √Tr Σ² and ‖Σ‖: a few equal leading eigenvalues and a power law.
+
+    Parameters
+    ----------
+    d : int
+        Number of eigenvalues.
+    trace, frobenius, operator : float
+        Tr Σ, √Tr Σ² and ‖Σ‖.
+
+    Returns
+    -------
+    ndarray of shape (d,)
+        Decreasing; the three norms are met to 1e-9 in relative terms.
+
+    Raises
+    ------
+    InputError
+        If no spectrum has these norms.
+    """
+    check_count("d", d, minimum=2)
+    norms = f"operator={operator!r}, frobenius={frobenius!r}, trace={trace!r}, d={d}."
+    if not (0.0 < operator <= frobenius <= trace <= d * operator):
+        raise InputError(
+            f"no spectrum has these norms: need ‖Σ‖ ≤ √Tr Σ² ≤ Tr Σ ≤ d ‖Σ‖; got {norms}"
+        )
+    for leading in range(1, d):
+        first = trace - leading * operator
+        second = frobenius**2 - leading * operator**2
+        # What is left must have a positive sum, and squares that so many numbers can have.
+        if not (first > 0.0 and second >= first**2 / (d - leading) * (1.0 - 1e-12)):
+            break
+        tail = _power_law(d - leading, first, second)
+        if tail is not None and tail[0] <= operator * (1.0 + 1e-12):
+            return np.concatenate([np.full(leading, operator), np.minimum(tail, operator)])
+    raise InputError(
+        f"no spectrum of equal leading eigenvalues and a power law has these norms: {norms}"
+    )
+
+
+def _power_law(count: int, total: float, squares: float) -> Float | None:
+    """Numbers ∝ j^(−power) with this sum and sum of squares; None above power 60."""
+    from scipy.optimize import brentq
+
+    ranks = np.arange(1.0, count + 1.0)
+    target = squares / total**2
+
+    def excess(power: float) -> float:
+        tail = ranks**-power
+        return float((tail @ tail) / tail.sum() ** 2) - target
+
+    if excess(60.0) < 0.0:
+        return None
+    power = 0.0 if excess(0.0) >= 0.0 else float(brentq(excess, 0.0, 60.0, xtol=1e-14))
+    tail = ranks**-power
+    return np.asarray(tail * (total / tail.sum()))
+
+
+def power_law_spectrum(d: int, *, exponent: float, trace: float) -> Float:
+    """Eigenvalues ∝ j^(−`exponent`), j = 1 … `d`, summing to `trace`; `exponent` at least 0."""
+    check_not_negative("exponent", exponent)
+    check_positive("trace", trace)
+    shape = np.arange(1.0, check_count("d", d) + 1.0) ** -exponent
+    return np.asarray(shape * (trace / shape.sum()))
+
+
+def embedding_spectrum(name: str) -> Float:
+    """Spectrum with the norms of real embeddings; `name` is a key of `EMBEDDING_NORMS`."""
+    check_choice("name", name, EMBEDDING_NORMS)
+    d, trace, frobenius, operator = EMBEDDING_NORMS[name]
+    return matched_spectrum(d, trace=trace, frobenius=frobenius, operator=operator)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -164,17 +165,9 @@ class FrechetEngine:
             parts = tuple(torch.from_numpy(np.array(array)).to(device) for array in parts)
         self._roots, self._gap, self._factor = parts
 
-    @property
-    def _namespace(self) -> Any:
-        if self.device is None:
-            return np
-        import torch
-
-        return torch
-
     def evaluate(self, white: White, n: int, *, debias: bool) -> DistanceParts:
         """Evaluate draws of n ≥ 2 rows that lie on the engine's own device."""
-        xp = self._namespace
+        xp = np if self.device is None else import_module("torch")
         gap = self._gap + self._roots * white.mean / math.sqrt(n)
         t, unit = white.triangle, 1.0 / math.sqrt(n - 1)
         factor = unit * self._factor

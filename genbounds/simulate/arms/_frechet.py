@@ -10,10 +10,9 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from genbounds.bounds import Facts
-from genbounds.simulate.arms._arm import Names, Outcomes, Statistics, SyntheticArm
+from genbounds.simulate.arms._arm import Names, Outcomes, Statistics, SyntheticArm, Tilted
 from genbounds.simulate.arms._engine import FrechetEngine, draw_white
 from genbounds.simulate.arms._gaussian import GaussianArm
-from genbounds.simulate.arms._tilting import Tilted
 from genbounds.validation import Float, InputError
 
 # A lattice that reaches tails of 1e-30 in both directions and is fine enough for the accuracy that

@@ -12,10 +12,9 @@ from numpy.random import Generator
 
 from genbounds.bounds import Facts, normal_product_tail, weighted_chi_square_tail
 from genbounds.simulate.arms import _tilting as tilting
-from genbounds.simulate.arms._arm import Names, Statistics
+from genbounds.simulate.arms._arm import Names, Statistics, Tilted
 from genbounds.simulate.arms._covariance import CovarianceArm
 from genbounds.simulate.arms._engine import draw_triangle
-from genbounds.simulate.arms._tilting import Tilted
 from genbounds.validation import Float
 
 _OF_SCATTER = {"covariance", "raw_covariance", "sample_variance", "mean_square"}

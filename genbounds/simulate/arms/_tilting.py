@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -23,21 +22,6 @@ from genbounds.validation import Float
 LEVELS = (12.0, 25.0, 50.0, 100.0)
 
 Part = TypeVar("Part")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tilted:
-    """Sample quantities of independent samples from a mixture of tilted distributions.
-
-    Attributes
-    ----------
-    statistics : dict of str to ndarray
-    log_weights : ndarray of shape (k,)
-        Logarithm of the density of the distribution over that of the mixture.
-    """
-
-    statistics: dict[str, Float]
-    log_weights: Float
 
 
 def draw_parts(
@@ -59,9 +43,7 @@ def mixture_weights(log_ratios: Sequence[Float]) -> Float:
     return np.asarray(math.log(len(log_ratios)) - mixture)
 
 
-def strength(
-    cost: Callable[[float], float], level: float, *, low: float, high: float
-) -> float | None:
+def strength(cost: Callable[[float], float], level: float, low: float, high: float) -> float | None:
     """Find where an increasing cost reaches `level`; None where even `high` costs less."""
     from scipy.optimize import brentq
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from itertools import product
-from types import MappingProxyType
 
 import numpy as np
 from numpy.random import Generator
 from scipy import special, stats
 
 from genbounds.bounds import Bound, entropy_sum
+from genbounds.simulate.arms._bounded import DirichletArm
 from genbounds.simulate.arms._frechet import FrechetArm
 from genbounds.simulate.arms._gaussian import GaussianArm
-from genbounds.simulate.arms._posteriors import DirichletArm
-from genbounds.simulate.auditing import _fits as fits
-from genbounds.simulate.auditing._fits import fit
-from genbounds.simulate.auditing._results import FALSE_ALARM, Check
+from genbounds.simulate.auditing import _results as fits
+from genbounds.simulate.auditing._results import FALSE_ALARM, Check, fit
 from genbounds.validation import Float
 
 
@@ -51,9 +48,7 @@ def fid_bias(bound: Bound, replications: int, rng: Generator) -> Iterator[Check]
         truth = arm.facts["distance"]
         biases = (_distances(arm, int(n), 2 * replications, rng) - truth for n in _SIZES)
         means, errors = fits.averages(biases)
-        fitted = fits.fit_power(_SIZES, means, errors, count=2)
-        what = f"E FD_N − FD, {arm.name}"
-        yield fits.judge_exponent(bound.constants["exponent"], what, fitted)
+        yield _exponent(bound, f"E FD_N − FD, {arm.name}", _SIZES, means, errors)
         leads.append((float(means[3] * _SIZES[3]), float(errors[3] * _SIZES[3])))
     (first, e1), (second, e2) = leads
     apart = abs(first - second) / math.hypot(e1, e2)
@@ -73,8 +68,18 @@ def fid_variance(bound: Bound, replications: int, rng: Generator) -> Iterator[Ch
         drawn = (_distances(arm, int(n), 2 * max(replications, 400), rng) for n in _SIZES)
         # The variance of each of 40 batches: independent, and nearly normal in their average.
         batches = (values[:count].reshape(40, -1).var(axis=1, ddof=1) for values in drawn)
-        fitted = fits.fit_power(_SIZES, *fits.averages(batches), count=2)
-        yield fits.judge_exponent(bound.constants["exponent"], f"Var FD_N, {arm.name}", fitted)
+        yield _exponent(bound, f"Var FD_N, {arm.name}", _SIZES, *fits.averages(batches))
+
+
+def _exponent(bound: Bound, what: str, sizes: Float, means: Float, errors: Float) -> Check:
+    """Compare the claimed exponent with the limits of the fitted one, one of two."""
+    claimed = bound.constants["exponent"]
+    slope, low, high = fits.fit_power(sizes, means, errors, count=2)
+    return fit(
+        f"{what}: exponent {claimed:g}",
+        low <= claimed <= high,
+        f"fitted exponent {slope:.3f}, interval [{low:.3f}, {high:.3f}]",
+    )
 
 
 def is_bias(bound: Bound, replications: int, rng: Generator) -> Iterator[Check]:
@@ -90,17 +95,15 @@ def is_bias(bound: Bound, replications: int, rng: Generator) -> Iterator[Check]:
         return np.asarray(arm.facts["log_score"] - score)
 
     means, errors = fits.averages(losses(int(n)) for n in sizes)
-    fitted = fits.fit_power(sizes, means, errors, count=2)
-    yield fits.judge_exponent(bound.constants["exponent"], "log IS − E log IS_N", fitted)
-    # N times the bias is the leading constant and a term in 1/N: weighted least squares.
-    scaled, spread = means * sizes, errors * sizes
-    design = np.stack([np.ones(4), 1.0 / sizes], axis=1) / spread[:, None]
-    solution, *_ = np.linalg.lstsq(design, scaled / spread, rcond=None)
-    reach = fits.normal_reach(2) * math.sqrt(float(np.linalg.inv(design.T @ design)[0, 0]))
+    yield _exponent(bound, "log IS − E log IS_N", sizes, means, errors)
+    # N times the bias is the leading constant and a term in 1/N.
+    weights = 1.0 / (errors * sizes)
+    (_, found), cov = np.polyfit(1.0 / sizes, means * sizes, 1, w=weights, cov="unscaled")
+    reach = fits.normal_reach(2) * math.sqrt(float(cov[1, 1]))
     yield fit(
         f"N (log IS − E log IS_N) tends to ½ Σ Var(p_j)/p_j = {lead:.4f}",
-        abs(float(solution[0]) - lead) <= reach,
-        f"{solution[0]:.4f} ± {reach:.4f}",
+        abs(float(found) - lead) <= reach,
+        f"{found:.4f} ± {reach:.4f}",
     )
 
 
@@ -168,14 +171,14 @@ def bias_left(
     )
     as_asked = least == _PROTOCOL
     share, spread = left.mean() / plain.mean(), reach * left.std(ddof=1) / plain.mean()
-    check = fit(
+    return fit(
         f"FID∞ leaves at most {allowed:.0%} of the bias of the plain score, {arm.name}, "
         f"N from {least} to {pool}" + ("" if as_asked else " (fewer than the protocol asks)"),
         not visible,
         f"{share:.0%} ± {spread:.0%} is left: {left.mean():.4g} of {plain.mean():.4g}, "
         f"{runs} pools",
+        decisive=as_asked,
     )
-    return replace(check, decisive=as_asked)
 
 
 def even_sizes(least: int, pool: int) -> Float:
@@ -331,17 +334,11 @@ def _scores(weight: Float, sampler: str, n: int, rng: Generator) -> tuple[float,
     return float(distance[0]), float(score)
 
 
-_FUNCTIONS: Mapping[str, tuple[int, Callable[[Float], Float], float]] = MappingProxyType(
-    {
-        "a step, d = 1": (1, lambda x: (x[:, 0] < 0.37).astype(float), 0.37),
-        "a box, d = 2": (
-            2,
-            lambda x: ((x[:, 0] < 0.37) & (x[:, 1] < 0.71)).astype(float),
-            0.37 * 0.71,
-        ),
-        "exp(−x−y), d = 2": (2, lambda x: np.exp(-x.sum(axis=1)), (1.0 - math.exp(-1.0)) ** 2),
-    }
-)
+_FUNCTIONS: Mapping[str, tuple[int, Callable[[Float], Float], float]] = {
+    "a step, d = 1": (1, lambda x: (x[:, 0] < 0.37).astype(float), 0.37),
+    "a box, d = 2": (2, lambda x: ((x[:, 0] < 0.37) & (x[:, 1] < 0.71)).astype(float), 0.37 * 0.71),
+    "exp(−x−y), d = 2": (2, lambda x: np.exp(-x.sum(axis=1)), (1.0 - math.exp(-1.0)) ** 2),
+}
 _INTEGRAL_SIZES = 2 ** np.arange(8, 17, 2)
 
 

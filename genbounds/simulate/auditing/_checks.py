@@ -9,17 +9,14 @@ a proof (`_proofs`) are not: a wrong step may leave a true claim.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from itertools import chain
-from types import MappingProxyType
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from genbounds.bounds import Bound, catalog
 from genbounds.bounds._catalog import borrows_name
-from genbounds.simulate._spectra import EMBEDDING_NORMS, embedding_spectrum
+from genbounds.simulate.arms._covariance import EMBEDDING_NORMS, embedding_spectrum
 from genbounds.simulate.auditing._results import Check
 
 
@@ -27,73 +24,54 @@ def exact_checks(bound: Bound) -> tuple[Check, ...]:
     """Run every check that applies to a statement; what applies depends on its constants too."""
     from genbounds.simulate.auditing._proofs import proof_steps  # needs SymPy
 
-    checks = [*_embeddings(bound), *proof_steps(bound)]
-    error = _scales(bound)
-    if error is not None:
-        scaling = (_units(bound, error), _growth(bound, error), _large_samples(bound, error))
-        checks[:0] = chain.from_iterable(scaling)
-    return tuple(checks)
+    steps = (*_embeddings(bound), *proof_steps(bound))
+    orders = _orders(bound)
+    if orders is None:
+        return steps
+    unit, tail, samples = orders
+    return (*_units(bound, unit), *_growth(bound, tail), *_large_samples(bound, samples), *steps)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rates:
-    """How an error scales.
+# How an error scales: the power of the unit of the features; that of log(1/δ) with which its
+# quantile grows as δ → 0 for Gaussian features and n fixed, 1/2 for a normal variable and 1 for a
+# square of one; that of n with which it shrinks as n → ∞.
+_Orders = tuple[int, float, float]
 
-    Attributes
-    ----------
-    unit : int
-        Power of the unit of the features.
-    tail : float
-        Power of log(1/δ) with which its quantile grows as δ → 0 for Gaussian features and n
-        fixed: 1/2 for a normal variable, 1 for a square of one.
-    samples : float
-        Power of n with which it shrinks as n → ∞.
-    """
-
-    unit: int
-    tail: float
-    samples: float
-
-
-_ERRORS: Mapping[str, _Rates] = MappingProxyType(
-    {
-        "mean-error": _Rates(1, 0.5, -0.5),
-        "mean-norm": _Rates(1, 0.5, -0.5),
-        "mean-norm-squared": _Rates(2, 1.0, -1.0),
-        "squared-norm-error": _Rates(2, 1.0, -0.5),
-        "square-error": _Rates(0, 1.0, -0.5),
-        "squared-mean": _Rates(0, 1.0, -1.0),
-        "mean-product": _Rates(0, 1.0, -1.0),
-        "raw-covariance-error": _Rates(2, 1.0, -0.5),
-        "covariance-error": _Rates(2, 1.0, -0.5),
-        "distance-excess": _Rates(2, 1.0, -0.5),
-        "distance-error": _Rates(2, 1.0, -0.5),
-    }
-)
+_ERRORS: Mapping[str, _Orders] = {
+    "mean-error": (1, 0.5, -0.5),
+    "mean-norm": (1, 0.5, -0.5),
+    "mean-norm-squared": (2, 1.0, -1.0),
+    "squared-norm-error": (2, 1.0, -0.5),
+    "square-error": (0, 1.0, -0.5),
+    "squared-mean": (0, 1.0, -1.0),
+    "mean-product": (0, 1.0, -1.0),
+    "raw-covariance-error": (2, 1.0, -0.5),
+    "covariance-error": (2, 1.0, -0.5),
+    "distance-excess": (2, 1.0, -0.5),
+    "distance-error": (2, 1.0, -0.5),
+}
 
 # A generic distribution (values of no meaning, no two alike), and the power of the unit in each.
-_GENERIC: Mapping[str, tuple[float, int]] = MappingProxyType(
-    {
-        "d": (2.0, 0),
-        "variance": (1.7, 2),
-        "trace": (2.3, 2),
-        "trace_square": (3.1, 4),
-        "operator": (1.7, 2),
-        "effective_rank": (2.3 / 1.7, 0),
-        "max_variance": (1.4, 2),
-        "absolute_sum": (2.9, 2),
-        "kappa": ((8.0 / 3.0) ** 0.5, 0),
-        "radius": (1.9, 1),
-        "mean_error_norm": (0.37, 1),
-        "mean_gap": (0.83, 1),
-        "sample_mean_gap": (0.91, 1),
-        "mean_deviation": (1.1, 1),
-        "covariance_error": (0.71, 2),
-        "reference_root_trace": (1.3, 1),
-        "trace_root": (1.9, 2),
-        "product_trace": (2.2, 4),
-    }
-)
+_GENERIC: Mapping[str, tuple[float, int]] = {
+    "d": (2.0, 0),
+    "variance": (1.7, 2),
+    "trace": (2.3, 2),
+    "trace_square": (3.1, 4),
+    "operator": (1.7, 2),
+    "effective_rank": (2.3 / 1.7, 0),
+    "max_variance": (1.4, 2),
+    "absolute_sum": (2.9, 2),
+    "kappa": ((8.0 / 3.0) ** 0.5, 0),
+    "radius": (1.9, 1),
+    "mean_error_norm": (0.37, 1),
+    "mean_gap": (0.83, 1),
+    "sample_mean_gap": (0.91, 1),
+    "mean_deviation": (1.1, 1),
+    "covariance_error": (0.71, 2),
+    "reference_root_trace": (1.3, 1),
+    "trace_root": (1.9, 2),
+    "product_trace": (2.2, 4),
+}
 
 
 _OF_SAMPLE = ("mean_error_norm", "sample_mean_gap", "mean_deviation", "covariance_error")
@@ -104,19 +82,17 @@ def _generic(scale: float) -> dict[str, float]:
     return {name: value * scale**power for name, (value, power) in _GENERIC.items()}
 
 
-def _scales(bound: Bound) -> _Rates | None:
+def _orders(bound: Bound) -> _Orders | None:
     """How the bounded error scales; None unless the width takes generic quantities only."""
-    generic = {*_GENERIC, "n", "delta"}
-    if borrows_name(bound.quantity) or not {*bound.width_needs} <= generic:
+    if borrows_name(bound.quantity) or not {*bound.width_needs} <= {*_GENERIC, "n", "delta"}:
         return None
     return _ERRORS.get(bound.quantity.name)
 
 
-def _units(bound: Bound, error: _Rates) -> Iterator[Check]:
+def _units(bound: Bound, power: int) -> Iterator[Check]:
     """Compare how width and error scale with the features."""
-    if error.unit == 0:
+    if power == 0:
         return
-    power = error.unit
     unit = float(bound.width(**_generic(1.0), n=50.0, delta=0.05))
     ratios = {
         scale: float(bound.width(**_generic(scale), n=50.0, delta=0.05)) / (unit * scale**power)
@@ -156,7 +132,7 @@ _NORMAL = {"d": 1, "mean": 0.0, "variance": 1.0, "families": {"gaussian"}}
 _NO_FAMILY = _NORMAL | {"families": set()}
 
 
-def _growth(bound: Bound, error: _Rates) -> Iterator[Check]:
+def _growth(bound: Bound, tail: float) -> Iterator[Check]:
     """Compare the width with the error's quantile as δ → 0 at fixed n."""
     generic = _generic(1.0)
     if bound.form != "oracle":
@@ -168,61 +144,60 @@ def _growth(bound: Bound, error: _Rates) -> Iterator[Check]:
         return  # grows with the error itself
     if bound.constants.keys() & {"share", "sides"}:
         return  # the quantile itself, in double precision only
-    at: dict[float, dict[str, Any]] = {}
-    for log in (1e3, 1e4):
+
+    def at(log: float) -> dict[str, Any]:
         # Quantities of the sample grow too: at most like a normal variable.
         sample = ("mean_error_norm", "sample_mean_gap", "mean_deviation")
         grown = {name: generic[name] * math.sqrt(log) for name in sample}
         # Longer than doubles: δ down to e^(-1e4).
-        at[log] = generic | grown | {"n": 3.0, "delta": np.exp(-np.longdouble(log))}
-    slope = _slope(bound, at)
+        return generic | grown | {"n": 3.0, "delta": np.exp(-np.longdouble(log))}
+
+    slope = _slope(bound, at, 1e3, 1e4)
     yield Check(
         kind="growth",
-        claim=f"as δ → 0 at fixed n the error's quantile grows as log(1/δ)^{error.tail:g}",
-        holds=slope > error.tail - 0.1,
+        claim=f"as δ → 0 at fixed n the error's quantile grows as log(1/δ)^{tail:g}",
+        holds=slope > tail - 0.1,
         found=f"the width grows as log(1/δ)^{slope:.3f} between δ = e^-1000 and e^-10000",
         decisive=True,
     )
 
 
-def _large_samples(bound: Bound, error: _Rates) -> Iterator[Check]:
+def _large_samples(bound: Bound, power: float) -> Iterator[Check]:
     """Compare the width with the error's quantile as n → ∞ at fixed δ."""
     if "n" not in bound.width_needs:
         return
-    generic, at = _generic(1.0), dict[float, dict[str, Any]]()
-    for n in (1e9, 1e12):
+    generic = _generic(1.0)
+
+    def at(n: float) -> dict[str, Any]:
         # Errors of the sample shrink as they do for a distribution with these moments.
         sample = ("mean_error_norm", "covariance_error")
         shrunk = {name: generic[name] / math.sqrt(n) for name in sample}
-        at[n] = generic | shrunk | {"n": n, "delta": 0.05}
-    slope = _slope(bound, at)
+        return generic | shrunk | {"n": n, "delta": 0.05}
+
+    slope = _slope(bound, at, 1e9, 1e12)
     yield Check(
         kind="samples",
-        claim=f"as n → ∞ at fixed δ the error's quantile shrinks as n^{error.samples:g}, and the "
+        claim=f"as n → ∞ at fixed δ the error's quantile shrinks as n^{power:g}, and the "
         "width must vanish, but no faster",
-        holds=error.samples - 0.01 < slope < -0.01,
+        holds=power - 0.01 < slope < -0.01,
         found=f"the width shrinks as n^{slope:.3f} between n = 1e9 and 1e12",
-        decisive=slope <= error.samples - 0.01,
+        decisive=slope <= power - 0.01,
     )
 
 
-def _slope(bound: Bound, at: Mapping[float, dict[str, Any]]) -> float:
+def _slope(bound: Bound, at: Callable[[float], dict[str, Any]], x: float, y: float) -> float:
     """With which power of a number the width grows, from its quantities at two such numbers."""
-    first, last = (float(bound.width(**quantities)) for quantities in at.values())
-    x, y = at
-    return math.log(last / first) / math.log(y / x)
+    return math.log(float(bound.width(**at(y))) / float(bound.width(**at(x)))) / math.log(y / x)
 
 
 # Statements that are true wherever their width is at least that of the proven one beside them.
-_PROVEN: Mapping[str, str] = MappingProxyType(
-    {
-        "m25.fd-decomposition": "repaired.fd-decomposition",
-        "o24.fd-decomposition": "repaired.fd-decomposition",
-        "m25.fd-bonus": "repaired.fd-bonus-sharp",
-        "o24.fd-bonus": "repaired.fd-bonus-sharp",
-        "o24.fd-naive-bonus": "repaired.fd-bonus-sharp",
-    }
-)
+_PROVEN: Mapping[str, str] = {
+    "m25.fd-decomposition": "repaired.fd-decomposition",
+    "o24.fd-decomposition": "repaired.fd-decomposition",
+    "m25.fd-bonus": "repaired.fd-bonus-sharp",
+    "o24.fd-bonus": "repaired.fd-bonus-sharp",
+    "o24.fd-naive-bonus": "repaired.fd-bonus-sharp",
+}
 _EMBEDDING_SIZES = (5, 10, 100, 1000, 5000)
 _EMBEDDING_DELTAS = (0.2, 0.01, 1e-8, 1e-20)
 

@@ -1,17 +1,15 @@
 """Steps of the published proofs, checked exactly: by SymPy, and by intervals that round outwards.
 
 Most steps convert a tail bound into a width: the tail is set equal to δ, solved for ε, and the
-printed width must be at least that (`Conversion`). Some are identities (`Identity`), which hold
+printed width must be at least that (`_converts`). Some are identities (`_identity`), which hold
 whatever the constants are; the others are functions. `_STEPS` lists them in order of the proofs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,6 +18,8 @@ from mpmath import iv, mp
 
 from genbounds.bounds import Bound, truncate
 from genbounds.simulate.auditing._results import Check
+
+Step = Callable[[Bound], Check]
 
 
 def proof_steps(bound: Bound) -> list[Check]:
@@ -35,11 +35,10 @@ def _conversion(claim: str, holds: bool, found: str) -> Check:
     return Check(kind="conversion", claim=claim, holds=bool(holds), found=found)
 
 
-@dataclass(frozen=True, slots=True)
-class Conversion:
-    """A tail bound of a proof, and the square of the width that is made of it.
+def _converts(tail: str, printed: str, text: str) -> Step:
+    """Solve tail(ε) = δ exactly and compare with the square of the printed width.
 
-    Attributes
+    Parameters
     ----------
     tail : str
         Tail probability in the symbols e = ε², n and s = σ².
@@ -49,32 +48,22 @@ class Conversion:
         The tail as a reader knows it.
     """
 
-    tail: str
-    printed: str
-    text: str
-
-    def __call__(self, bound: Bound) -> Check:
-        """Solve tail(ε) = δ exactly and compare with the square of the printed width."""
+    def check(bound: Bound) -> Check:
         e, n, s, delta = sympy.symbols("e n s delta", positive=True)
-        tail = sympy.sympify(self.tail, locals={"e": e, "n": n, "s": s})
-        exact = sympy.solve(sympy.Eq(sympy.log(delta), sympy.expand_log(sympy.log(tail))), e)
+        probability = sympy.sympify(tail, locals={"e": e, "n": n, "s": s})
+        exact = sympy.solve(sympy.Eq(sympy.log(delta), sympy.expand_log(sympy.log(probability))), e)
         solution = sympy.expand_log(exact[0], force=True)
-        printed = sympy.sympify(self.printed, locals={"n": n, "delta": delta, **_rationals(bound)})
-        limit, at_one = _ends(printed.subs(s, 1) / solution.subs(s, 1), delta)
+        width = sympy.sympify(printed, locals={"n": n, "delta": delta, **_rationals(bound)})
+        # A number if the unions agree, else monotone in δ and smallest at one of the ends.
+        ratio = sympy.simplify((width / solution).subs(s, 1))
+        limit, at_one = sympy.limit(ratio, delta, 0, "+"), sympy.limit(ratio, delta, 1, "-")
         return _conversion(
-            f"{self.text} = δ gives ε² = {sympy.sstr(solution)}",
+            f"{text} = δ gives ε² = {sympy.sstr(solution)}",
             min(limit, at_one) >= 1,
             f"printed ε² over this: {sympy.sstr(limit)} as δ → 0, {sympy.sstr(at_one)} at δ = 1",
         )
 
-
-def _ends(ratio: Any, delta: Any) -> tuple[Any, Any]:
-    """Limits of a ratio of two functions linear in log(1/δ), as δ → 0 and at δ = 1.
-
-    It is a number if the unions agree, else monotone in δ and smallest at one of the ends.
-    """
-    ratio = sympy.simplify(ratio)
-    return sympy.limit(ratio, delta, 0, "+"), sympy.limit(ratio, delta, 1, "-")
+    return check
 
 
 def _rationals(bound: Bound) -> dict[str, Any]:
@@ -82,30 +71,18 @@ def _rationals(bound: Bound) -> dict[str, Any]:
     return {name: sympy.nsimplify(value, rational=True) for name, value in bound.constants.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """A step that is true of every number.
+def _identity(claim: str, text: str, *equations: str, kind: str = "fact") -> Step:
+    """Expand the differences of a step that is true of every number.
 
-    Attributes
-    ----------
-    claim, text : str
-        What a reader is told: the step, and what came out.
-    equations : tuple of str
-        ``"left = right"`` each, polynomials with one expansion.
-    kind : str
-        As in `Check`.
+    `claim` says the step and `text` what came out; an equation is ``"left = right"``, polynomials.
     """
 
-    claim: str
-    text: str
-    equations: tuple[str, ...]
-    kind: str = "fact"
-
-    def __call__(self, bound: Bound) -> Check:
-        """Expand the differences."""
-        pairs = (map(sympy.sympify, equation.split(" = ")) for equation in self.equations)
+    def check(bound: Bound) -> Check:
+        pairs = (map(sympy.sympify, equation.split(" = ")) for equation in equations)
         holds = all(sympy.expand(left - right) == 0 for left, right in pairs)
-        return Check(kind=self.kind, claim=self.claim, holds=holds, found=self.text)
+        return Check(kind=kind, claim=claim, holds=holds, found=text)
+
+    return check
 
 
 # --- steps that are functions -------------------------------------------------------------------
@@ -165,24 +142,6 @@ def _mean_is_covered(bound: Bound) -> Check:
         edge >= 1,
         f"true for δ ≤ {sympy.sstr(sympy.simplify(edge))} = {float(edge):.4g}",
     )
-
-
-def _far_tail(rate: int, alpha: str) -> Step:
-    """M25 Lemmas 4 and 5 beyond ν²/α, where the tail is 2 exp(−nε/(rate α′))."""
-
-    def check(bound: Bound) -> Check:
-        e, n, delta = sympy.symbols("e n delta", positive=True)
-        needed = sympy.solve(sympy.Eq(sympy.log(2) - n * e / rate, sympy.log(delta)), e)[0]
-        constants = _rationals(bound)
-        printed = constants["linear"] / n * sympy.log(constants["union"] / delta)
-        limit, at_one = _ends(printed / needed, delta)
-        return _conversion(
-            f"2 exp(−nε/({rate}α′)) = δ gives ε = {sympy.sstr(needed)} α′, α′ = {alpha}",
-            min(limit, at_one) >= 1,
-            f"printed ε over this: {limit} as δ → 0, {at_one} at δ = 1",
-        )
-
-    return check
 
 
 def _directions(bound: Bound) -> Check:
@@ -252,43 +211,40 @@ def _order_one(bound: Bound) -> Check:
 _STEP_DELTA = 0.05
 
 
-def _most(text: str, d: int, miss: float, allowed: float) -> Check:
+def _largest(
+    claim: str, d: int, factor: float, union: float, share: float, mean: float, *, two: bool = False
+) -> Check:
+    """Try whether d squares less `mean` stay below a width; only `two` beyond it may be a miss."""
+    width = math.sqrt(factor * math.log(union * d / _STEP_DELTA))
+    single = math.erfc(math.sqrt((mean + width) / 2.0))
+    miss = -math.expm1(d * math.log1p(-single))
+    if two:
+        miss -= d * single * (1.0 - single) ** (d - 1)
+    allowed = _STEP_DELTA / share
     return _conversion(
-        text,
+        claim,
         miss <= allowed,
         f"at d = {d}, n = 1, δ = {_STEP_DELTA:g} it fails with probability "
         f"{miss:.3g} or more, {allowed:.3g} allowed",
     )
 
 
-def _any_of(d: int, single: float) -> float:
-    """Probability that one of d independent events occurs."""
-    return -math.expm1(d * math.log1p(-single))
-
-
 def _largest_square(bound: Bound) -> Check:
     """O24 (20): Lemma E.5 for the largest of d."""
-    d, c = 64, bound.constants
-    width = math.sqrt(c["trace_root"] * math.log(c["trace_union"] * d / _STEP_DELTA))
-    miss = _any_of(d, math.erfc(math.sqrt((1.0 + width) / 2.0)))
-    return _most("(20): max_j |n⁻¹Σ_i U_ij² − 1| ≤ √((8/n) log(6d/δ))", d, miss, _STEP_DELTA / 3.0)
+    claim, c = "(20): max_j |n⁻¹Σ_i U_ij² − 1| ≤ √((8/n) log(6d/δ))", bound.constants
+    return _largest(claim, 64, c["trace_root"], c["trace_union"], 3.0, 1.0)
 
 
 def _largest_mean(bound: Bound) -> Check:
     """O24 (25): Lemma E.10 for the largest of d."""
-    d, c = 2048, bound.constants
-    width = math.sqrt(c["inner"] * math.log(c["union"] / 2.0 * d / _STEP_DELTA))
-    miss = _any_of(d, math.erfc(math.sqrt(width / 2.0)))
-    return _most("(25): ‖D‖ = max_j z̄_j² ≤ √(32 log(12d/δ))/n", d, miss, _STEP_DELTA / 6.0)
+    claim, c = "(25): ‖D‖ = max_j z̄_j² ≤ √(32 log(12d/δ))/n", bound.constants
+    return _largest(claim, 2048, c["inner"], c["union"] / 2.0, 6.0, 0.0)
 
 
 def _largest_pair(bound: Bound) -> Check:
     """O24 (26): Lemma E.11 for the largest of all pairs; two means beyond the root miss it."""
-    d, c = 2048, bound.constants
-    width = math.sqrt(c["inner"] / 4.0 * math.log(c["union"] * d / _STEP_DELTA))
-    single = math.erfc(math.sqrt(width / 2.0))
-    miss = _any_of(d, single) - d * single * (1.0 - single) ** (d - 1)
-    return _most("(26): max_j,l |z̄_j z̄_l| ≤ √(8 log(24d/δ))/n", d, miss, _STEP_DELTA / 6.0)
+    claim, c = "(26): max_j,l |z̄_j z̄_l| ≤ √(8 log(24d/δ))/n", bound.constants
+    return _largest(claim, 2048, c["inner"] / 4.0, c["union"], 6.0, 0.0, two=True)
 
 
 def _projection_of_a_longer_spectrum(bound: Bound) -> Check:
@@ -303,144 +259,116 @@ def _projection_of_a_longer_spectrum(bound: Bound) -> Check:
     )
 
 
-# --- the proofs ---------------------------------------------------------------------------------
+# --- steps that are equations, and the proofs ---------------------------------------------------
 
 
-def _difference_of_squares(claim: str) -> Identity:
+def _squares(claim: str) -> Step:
     """|(a+s)² − a²| ≤ (2a + e) e where |s| ≤ e and a, a+s ≥ 0: none of these is negative."""
     up, down = "(e - s)*(2*a + e + s)", "2*a*(e + s) + e**2 + s**2"
-    equations = (
+    return _identity(
+        claim,
+        f"right − left is {up} or {down}, |s| ≤ e",
         f"(2*a + e)*e - (a + s)**2 + a**2 = {up}",
         f"(2*a + e)*e + (a + s)**2 - a**2 = {down}",
     )
-    return Identity(claim, f"right − left is {up} or {down}, |s| ≤ e", equations)
 
 
-def _two_spreads(claim: str) -> Identity:
+def _spreads(claim: str) -> Step:
     """n⁻¹Σ(x−μ)² − n⁻¹Σ(x−x̄)² = (x̄−μ)², for each coordinate, from two moments."""
     text = "n⁻¹Σ‖x−μ‖² − n⁻¹Σ‖x−μ̂‖² is ‖μ̂−μ‖², and |a + b| ≤ |a| + |b|"
-    return Identity(claim, text, ("(m2 - 2*m1*mu + mu**2) - (m2 - m1**2) = (m1 - mu)**2",))
+    return _identity(claim, text, "(m2 - 2*m1*mu + mu**2) - (m2 - m1**2) = (m1 - mu)**2")
 
-
-Step = Callable[[Bound], Check]
 
 _SQUARED = "factor/n*log(union/delta)"
-_COVARIANCE = Conversion(
+_normal = _converts("2*exp(-n*e/(2*s))", _SQUARED, "2 exp(−nε²/(2σ²))")
+_hoeffding = _converts("exp(-2*n*e)", "factor/n*log(1/delta)", "exp(−2nε²)")
+_hoeffding_lemma = _identity(
+    "Hoeffding's lemma: (log E e^{hZ})″ = x(1−x) ≤ 1/4",
+    "1/4 − x(1−x) = (2*x - 1)**2/4, a square",
+    "1/4 - x*(1 - x) = (2*x - 1)**2/4",
+)
+_chi_square = _converts("2*exp(-n*e/8)", _SQUARED, "2 exp(−nε²/8)")
+_squared_mean = _converts(
+    "2*exp(-n**2*e/8)", "factor/n**2*log(union/delta)/4", "2 exp(−n²ε²/8) (its half: z̄² ≤ 1/n + ε)"
+)
+_polarisation = _identity(
+    "zu = ½Q − ½R with Q = ½(z+u)², R = ½(z−u)²",
+    "the difference expands to 0",
+    "z*u = (z + u)**2/4 - (z - u)**2/4",
+)
+# ½|Q−1| + ½|R−1|, both below ε but for 4 exp(−ε²/8)
+_product = _converts(
+    "4*exp(-n**2*e/8)", "factor/n**2*log(union/delta)", "4 exp(−(nε)²/8), two events"
+)
+# P(Z² > x) ≤ 2 e^{−x/2} and P(|zu| > x) ≤ 2 e^{−x}: linear in x.
+_linear_square = _converts("2*exp(-n*e*1/2)", _SQUARED, "2 exp(−nx/2), x in place of ε²")
+_linear_product = _converts("2*exp(-n*e*1)", _SQUARED, "2 exp(−nx), x in place of ε²")
+# M25 Lemmas 4 and 5, up to ν²/α and beyond; for weighted χ² variables ν² = 4λ² and α = 4λ.
+_ROOT, _LINEAR = "root/n*log(union/delta)", "linear/n*log(union/delta)"
+_near_tail = _converts("2*exp(-n*e/(2*s))", _ROOT, "2*exp(-nε²/(2ν²))")
+_far_tail = _converts("2*exp(-n*e/2)", _LINEAR, "α′ = α, ε/α′ in place of ε²: 2 exp(−nε/(2α′))")
+_weighted_near = _converts("2*exp(-n*e/(8*s))", _ROOT, "2*exp(-nε²/(8λ²))")
+_weighted_far = _converts(
+    "2*exp(-n*e/8)", _LINEAR, "α′ = ‖Σ‖, ε/α′ in place of ε²: 2 exp(−nε/(8α′))"
+)
+_covariance = _converts(
     "2*exp(-n*e/2)", "tail/n*log(union/delta)", "2 exp(−nε²/2) (Wainwright 2019, Theorem 6.1)"
 )
-_NORMAL = Conversion("2*exp(-n*e/(2*s))", _SQUARED, "2 exp(−nε²/(2σ²))")
-
-_STEPS: Mapping[str, tuple[Step, ...]] = MappingProxyType(
-    {
-        "o24.gaussian-mean": (_NORMAL,),
-        "repaired.gaussian-mean": (_NORMAL,),
-        "o24.hoeffding": (
-            Identity(
-                "Hoeffding's lemma: (log E e^{hZ})″ = x(1−x) ≤ 1/4",
-                "1/4 − x(1−x) = (2*x - 1)**2/4, a square",
-                ("1/4 - x*(1 - x) = (2*x - 1)**2/4",),
-            ),
-            Conversion("exp(-2*n*e)", "factor/n*log(1/delta)", "exp(−2nε²)"),
-        ),
-        "o24.chi-square-mean": (
-            Conversion("2*exp(-n*e/8)", _SQUARED, "2 exp(−nε²/8)"),
-            _chi_square_range,
-        ),
-        "o24.squared-mean": (
-            Conversion(
-                "2*exp(-n**2*e/8)",
-                "factor/n**2*log(union/delta)/4",
-                "2 exp(−n²ε²/8) (its half: z̄² ≤ 1/n + ε)",
-            ),
-            _mean_is_covered,
-            _square_tail_used,
-        ),
-        "o24.product-of-means": (  # ½|Q−1| + ½|R−1|, both below ε but for 4 exp(−ε²/8)
-            Identity(
-                "zu = ½Q − ½R with Q = ½(z+u)², R = ½(z−u)²",
-                "the difference expands to 0",
-                ("z*u = (z + u)**2/4 - (z - u)**2/4",),
-            ),
-            Conversion(
-                "4*exp(-n**2*e/8)", "factor/n**2*log(union/delta)", "4 exp(−(nε)²/8), two events"
-            ),
-            _square_tail_used,
-        ),
-        # P(Z² > x) ≤ 2 e^{−x/2} and P(|zu| > x) ≤ 2 e^{−x}: linear in x.
-        "repaired.squared-mean": (
-            Conversion("2*exp(-n*e*1/2)", _SQUARED, "2 exp(−nx/2), x in place of ε²"),
-        ),
-        "repaired.product-of-means": (
-            Conversion("2*exp(-n*e*1)", _SQUARED, "2 exp(−nx), x in place of ε²"),
-        ),
-        "o24.mean-norm": (_largest_mean, _largest_pair),
-        "m25.weighted-chi-square": (
-            _sub_exponential,
-            Conversion(  # ν² = 4λ²
-                "2*exp(-n*e/(8*s))", "root/n*log(union/delta)", "2*exp(-nε²/(8λ²))"
-            ),
-            _far_tail(8, "‖Σ‖"),  # α = 4λ
-        ),
-        "m25.sub-exponential-mean": (
-            Conversion("2*exp(-n*e/(2*s))", "root/n*log(union/delta)", "2*exp(-nε²/(2ν²))"),
-            _far_tail(2, "α"),
-        ),
-        "o24.covariance-dimension": (_COVARIANCE,),
-        "repaired.covariance-dimension": (_COVARIANCE,),
-        "o24.covariance-effective-rank": (_directions,),
-        "m25.covariance-effective-rank": (_directions, _psi_norm),
-        "repaired.covariance-effective-rank": (_psi_norm,),
-        "o24.fd-decomposition": (
-            _difference_of_squares(
-                "(17): |‖μ−μ_r‖² − ‖μ̂−μ_r‖²| ≤ (2‖μ−μ_r‖ + ‖μ̂−μ‖)‖μ̂−μ‖, a = ‖μ−μ_r‖"
-            ),
-            _two_spreads("(19): |Tr Σ − Tr Σ̂| ≤ |Tr Σ − n⁻¹Σ‖x−μ‖²| + |n⁻¹Σ(‖x−μ‖² − ‖x−μ̂‖²)|"),
-            _largest_square,
-            _difference_of_squares(
-                "(21): |n⁻¹Σ(‖x−μ‖² − ‖x−μ̂‖²)| ≤ ‖μ̂−μ‖(‖μ̂−μ‖ + (2/n)Σ‖x−μ̂‖), a = ‖x−μ̂‖"
-            ),
-        ),
-        "m25.fd-decomposition": (
-            _difference_of_squares(
-                "(19): |‖μ−μ_r‖² − ‖μ̂−μ_r‖²| ≤ (‖μ̂−μ‖ + 2‖μ̂−μ_r‖)‖μ̂−μ‖, a = ‖μ̂−μ_r‖"
-            ),
-            _two_spreads("(21): Tr Σ̂ = n⁻¹Σ‖x−μ‖² − ‖μ̂−μ‖²"),
-            _two_spreads("(22): |Tr Σ − Tr Σ̂| ≤ |Tr Σ − n⁻¹Σ‖x−μ‖²| + ‖μ̂−μ‖²"),
-        ),
-        "v24.eigenvalues": (
-            Conversion("exp(-n*e/32 + 1/4)", _SQUARED, "exp(−nε²/32 + 1/4) (V24 A.1)"),
-            # ε ≤ 2, where the vector inequality holds.
-            Identity(
-                "ε ≤ 2 for δ = exp((8−nε²)/32) is the printed δ ≥ exp((2−n)/8)",
-                "at ε = 2 the exponent is -(n - 2)/8",
-                ("(8 - n*4)/32 = (2 - n)/8",),
-                "conversion",
-            ),
-        ),
-        "v24.fkea": (
-            Identity(  # two vector Bernstein inequalities at ε/2
-                "exp((8 − m(ε/2)²)/32) is exp((32 − mε²)/128)",
-                "the exponents differ by 0",
-                ("(8 - m*e/4)/32 = (32 - m*e)/128",),
-                "conversion",
-            ),
-            _projection_of_a_longer_spectrum,
-            Conversion(
-                "2*exp((32 - n*e)/128)", _SQUARED, "2 exp((32 − mε²)/128), m = min{n, t} (V24 A.5)"
-            ),
-        ),
-        "v24.vector-bernstein": (
-            Conversion(
-                "exp(-n*e/(8*s) + 1/4)", "factor/n*(log(1/delta) + offset)", "exp(−nε²/(8c²) + 1/4)"
-            ),
-        ),
-        "v24.order-one": (_order_one,),
-        "repaired.kernel-covariance": (  # differences of √2/n each
-            Conversion(
-                "exp(-2*e/(n*(sqrt(2)/n)**2))",
-                "tail/n*log(1/delta)",
-                "exp(−2ε²/(n(√2/n)²)) (McDiarmid)",
-            ),
-        ),
-    }
+_eigenvalues = _converts("exp(-n*e/32 + 1/4)", _SQUARED, "exp(−nε²/32 + 1/4) (V24 A.1)")
+# ε ≤ 2, where the vector inequality holds.
+_eigenvalue_range = _identity(
+    "ε ≤ 2 for δ = exp((8−nε²)/32) is the printed δ ≥ exp((2−n)/8)",
+    "at ε = 2 the exponent is -(n - 2)/8",
+    "(8 - n*4)/32 = (2 - n)/8",
+    kind="conversion",
 )
+_two_halves = _identity(  # two vector Bernstein inequalities at ε/2
+    "exp((8 − m(ε/2)²)/32) is exp((32 − mε²)/128)",
+    "the exponents differ by 0",
+    "(8 - m*e/4)/32 = (32 - m*e)/128",
+    kind="conversion",
+)
+_fkea = _converts(
+    "2*exp((32 - n*e)/128)", _SQUARED, "2 exp((32 − mε²)/128), m = min{n, t} (V24 A.5)"
+)
+_bernstein = _converts(
+    "exp(-n*e/(8*s) + 1/4)", "factor/n*(log(1/delta) + offset)", "exp(−nε²/(8c²) + 1/4)"
+)
+_bounded_differences = _converts(  # of √2/n each
+    "exp(-2*e/(n*(sqrt(2)/n)**2))", "tail/n*log(1/delta)", "exp(−2ε²/(n(√2/n)²)) (McDiarmid)"
+)
+
+_STEPS: Mapping[str, Sequence[Step]] = {
+    "o24.gaussian-mean": [_normal],
+    "repaired.gaussian-mean": [_normal],
+    "o24.hoeffding": [_hoeffding_lemma, _hoeffding],
+    "o24.chi-square-mean": [_chi_square, _chi_square_range],
+    "o24.squared-mean": [_squared_mean, _mean_is_covered, _square_tail_used],
+    "o24.product-of-means": [_polarisation, _product, _square_tail_used],
+    "repaired.squared-mean": [_linear_square],
+    "repaired.product-of-means": [_linear_product],
+    "o24.mean-norm": [_largest_mean, _largest_pair],
+    "m25.weighted-chi-square": [_sub_exponential, _weighted_near, _weighted_far],
+    "m25.sub-exponential-mean": [_near_tail, _far_tail],
+    "o24.covariance-dimension": [_covariance],
+    "repaired.covariance-dimension": [_covariance],
+    "o24.covariance-effective-rank": [_directions],
+    "m25.covariance-effective-rank": [_directions, _psi_norm],
+    "repaired.covariance-effective-rank": [_psi_norm],
+    "o24.fd-decomposition": [
+        _squares("(17): |‖μ−μ_r‖² − ‖μ̂−μ_r‖²| ≤ (2‖μ−μ_r‖ + ‖μ̂−μ‖)‖μ̂−μ‖, a = ‖μ−μ_r‖"),
+        _spreads("(19): |Tr Σ − Tr Σ̂| ≤ |Tr Σ − n⁻¹Σ‖x−μ‖²| + |n⁻¹Σ(‖x−μ‖² − ‖x−μ̂‖²)|"),
+        _largest_square,
+        _squares("(21): |n⁻¹Σ(‖x−μ‖² − ‖x−μ̂‖²)| ≤ ‖μ̂−μ‖(‖μ̂−μ‖ + (2/n)Σ‖x−μ̂‖), a = ‖x−μ̂‖"),
+    ],
+    "m25.fd-decomposition": [
+        _squares("(19): |‖μ−μ_r‖² − ‖μ̂−μ_r‖²| ≤ (‖μ̂−μ‖ + 2‖μ̂−μ_r‖)‖μ̂−μ‖, a = ‖μ̂−μ_r‖"),
+        _spreads("(21): Tr Σ̂ = n⁻¹Σ‖x−μ‖² − ‖μ̂−μ‖²"),
+        _spreads("(22): |Tr Σ − Tr Σ̂| ≤ |Tr Σ − n⁻¹Σ‖x−μ‖²| + ‖μ̂−μ‖²"),
+    ],
+    "v24.eigenvalues": [_eigenvalues, _eigenvalue_range],
+    "v24.fkea": [_two_halves, _projection_of_a_longer_spectrum, _fkea],
+    "v24.vector-bernstein": [_bernstein],
+    "v24.order-one": [_order_one],
+    "repaired.kernel-covariance": [_bounded_differences],
+}

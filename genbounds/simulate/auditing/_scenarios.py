@@ -8,19 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import product
-from types import MappingProxyType
 
 import numpy as np
 
 from genbounds.bounds import Bound
-from genbounds.simulate._spectra import EMBEDDING_NORMS, embedding_spectrum
 from genbounds.simulate._trials import Scenario
 from genbounds.simulate.arms._arm import SyntheticArm
-from genbounds.simulate.arms._bounded import CategoricalArm, SphereArm
+from genbounds.simulate.arms._bounded import CategoricalArm, DirichletArm, SphereArm
+from genbounds.simulate.arms._covariance import EMBEDDING_NORMS, embedding_spectrum
 from genbounds.simulate.arms._frechet import FrechetArm
 from genbounds.simulate.arms._gaussian import GaussianArm
 from genbounds.simulate.arms._kernels import CircleArm, NystromArm, VendiArm
-from genbounds.simulate.arms._posteriors import DirichletArm
 from genbounds.simulate.arms._scalars import BernoulliArm, BetaArm, GammaArm, UniformArm
 from genbounds.validation import Float, InputError
 
@@ -226,23 +224,21 @@ def _landmarks() -> Pool:
 
 
 # What makes the pool of a setting.
-POOLS: Mapping[str, Callable[[], Pool]] = MappingProxyType(
-    {
-        "gaussian-scalar": lambda: ((_SCALAR_GAUSSIANS, (1, 2, 10, 1000)),),
-        "sub-exponential": _sub_exponential,
-        "unit-interval": _unit_interval,
-        "unit-betting": lambda: (((*_UNIT_FEW, UniformArm()), (5, 20, 100)),),
-        "gaussian-sequence": lambda: ((_SCALAR_GAUSSIANS, (1, 10, 1000)),),
-        "unit-sequence": lambda: ((_UNIT_FEW, (1, 10, 1000)),),
-        "gaussian-norms": _gaussian_norms,
-        "gaussian-matrices": _gaussian_matrices,
-        "bounded-vectors": _bounded_vectors,
-        "frechet-gaussian": _frechet_gaussian,
-        "frechet-bounded": _frechet_bounded,
-        "posteriors": _posteriors,
-        "spectra": _spectra,
-        "kernels": _kernels,
-        "fourier-kernels": _fourier_kernels,
-        "landmarks": _landmarks,
-    }
-)
+POOLS: Mapping[str, Callable[[], Pool]] = {
+    "gaussian-scalar": lambda: ((_SCALAR_GAUSSIANS, (1, 2, 10, 1000)),),
+    "sub-exponential": _sub_exponential,
+    "unit-interval": _unit_interval,
+    "unit-betting": lambda: (((*_UNIT_FEW, UniformArm()), (5, 20, 100)),),
+    "gaussian-sequence": lambda: ((_SCALAR_GAUSSIANS, (1, 10, 1000)),),
+    "unit-sequence": lambda: ((_UNIT_FEW, (1, 10, 1000)),),
+    "gaussian-norms": _gaussian_norms,
+    "gaussian-matrices": _gaussian_matrices,
+    "bounded-vectors": _bounded_vectors,
+    "frechet-gaussian": _frechet_gaussian,
+    "frechet-bounded": _frechet_bounded,
+    "posteriors": _posteriors,
+    "spectra": _spectra,
+    "kernels": _kernels,
+    "fourier-kernels": _fourier_kernels,
+    "landmarks": _landmarks,
+}

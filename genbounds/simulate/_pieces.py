@@ -1,4 +1,7 @@
-"""Finished pieces of work in one SQLite file, so that an interrupted study goes on."""
+"""Independent pieces of work, each kept in one SQLite file as soon as it is finished.
+
+So an interrupted study goes on where it stopped.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,19 @@ import hashlib
 import json
 import logging
 import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass
+from operator import call
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from genbounds.files import display
+from numpy.random import SeedSequence
+
+from genbounds._process import versions
+from genbounds._text import display
+from genbounds.simulate._workers import Workers
 from genbounds.validation import InputError
 
 AUDIT = "audit.sqlite"
@@ -27,7 +37,96 @@ _TABLES = {
 
 _log = logging.getLogger("genbounds.simulate")
 
+Progress = Callable[[int, int, str], None]
 
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One piece of work: a chunk of replications, the exact tails of a scenario, or a search.
+
+    Attributes
+    ----------
+    study : sequence
+        Names the piece among all of a store, in types of JSON: everything that its result depends
+        on and that the configuration of the store does not hold.
+    label : str
+        For progress.
+    function : callable
+        Returns a dict that JSON keeps unchanged. Its random numbers come from a `SeedSequence`
+        among `arguments`, so that they are the same wherever and whenever it runs.
+    arguments : tuple
+    """
+
+    study: Sequence[object]
+    label: str
+    function: Callable[..., dict[str, Any]]
+    arguments: tuple[Any, ...]
+
+    @property
+    def key(self) -> str:
+        """Name in the store."""
+        return json.dumps(self.study, ensure_ascii=False)
+
+
+def chunks(replications: int, most: int) -> tuple[int, ...]:
+    """Cut `replications` into chunks of at most `most`."""
+    return tuple(min(most, replications - start) for start in range(0, replications, most))
+
+
+def stream(seed: int, *keys: object) -> SeedSequence:
+    """Child of `seed` for the named piece of work: the same in whatever order or place it runs."""
+    words = tuple(
+        int.from_bytes(hashlib.blake2b(repr(key).encode(), digest_size=4).digest(), "big")
+        for key in keys
+    )
+    return SeedSequence(seed, spawn_key=words)
+
+
+def work(
+    pieces: Sequence[Piece],
+    *,
+    workers: Workers,
+    out: Path | str | None,
+    progress: Progress | None,
+    name: str = COVERAGE,
+    configuration: Mapping[str, Any] = MappingProxyType({}),
+) -> list[dict[str, Any]]:
+    """Do the pieces and return their results, in their order.
+
+    Parameters
+    ----------
+    pieces : sequence of Piece
+    workers : Workers
+    out : path or None
+        Folder with the store: results that it holds are not computed again, new ones kept at once.
+    progress : callable or None
+        Called as ``progress(done, total, label)`` after every finished piece.
+    name : str
+        File name of the store.
+    configuration : mapping
+        What all results of the store depend on, beside versions and threads.
+    """
+    everything = versions() | dict(configuration) | {"threads": workers.threads}
+    with nullcontext() if out is None else open_store(out, everything, name=name) as store:
+        results = [None if store is None else store.get(piece.key) for piece in pieces]
+        pending = [index for index, result in enumerate(results) if result is None]
+        tasks = [(pieces[index].function, *pieces[index].arguments) for index in pending]
+        # Closed on the way out of an error as well: that ends processes and clusters at once.
+        with closing(workers.run(call, tasks)) as finished:
+            for done, (task, result) in enumerate(finished, len(pieces) - len(pending) + 1):
+                piece = pieces[pending[task]]
+                results[pending[task]] = result
+                if store is not None:
+                    store.put(piece.key, result)
+                if progress is not None:
+                    progress(done, len(pieces), piece.label)
+    return [result for result in results if result is not None]
+
+
+# --- the store ------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
 class Store:
     """Key-value store of finished work; made by `open_store`.
 
@@ -35,64 +134,58 @@ class Store:
     altered or copied from another store is dropped with a message, and computed again.
     """
 
-    def __init__(
-        self, connection: sqlite3.Connection, path: Path, configuration: Mapping[str, str]
-    ) -> None:
-        self._connection = connection
-        self._path = path
-        self._configuration = sorted(configuration.items())
+    connection: sqlite3.Connection
+    path: Path
+    configuration: Mapping[str, str]
 
     def get(self, key: str) -> dict[str, Any] | None:
         """Return what was kept under `key`, or None."""
         try:
-            row = self._connection.execute(
-                "SELECT value, checksum FROM work WHERE key = ?", (key,)
-            ).fetchone()
+            query = "SELECT value, checksum FROM work WHERE key = ?"
+            row = self.connection.execute(query, (key,)).fetchone()
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            raise _damaged(self._path, error) from error
+            raise _damaged(self.path, error) from error
         if row is None:
             return None
         value, checksum = row
         if not isinstance(value, str) or checksum != self._checksum(key, value):
             _log.warning(
                 "%s: a kept result is damaged or was altered: computed again (%s).",
-                display(self._path),
+                display(self.path),
                 display(key, limit=80),
             )
             return None
         return dict(json.loads(value))
 
     def _checksum(self, key: str, value: str) -> str:
-        text = json.dumps([self._configuration, key, value])
+        text = json.dumps([sorted(self.configuration.items()), key, value])
         return hashlib.sha256(text.encode()).hexdigest()
 
     def put(self, key: str, value: Mapping[str, Any]) -> None:
         """Keep `value` at once."""
         text = json.dumps(value)
         try:
-            with self._connection:
-                self._connection.execute(
+            with self.connection:
+                self.connection.execute(
                     "INSERT OR REPLACE INTO work VALUES (?, ?, ?)",
                     (key, text, self._checksum(key, text)),
                 )
         except sqlite3.Error as error:
             raise InputError(
-                f"{display(self._path)}: cannot keep a result ({error}): free some space or choose "
+                f"{display(self.path)}: cannot keep a result ({error}): free some space or choose "
                 "another folder; what was kept before is safe, the same command resumes."
             ) from error
 
 
 @contextmanager
-def open_store(
-    folder: Path | str, configuration: Mapping[str, Any], *, name: str
-) -> Iterator[Store]:
+def open_store(folder: Path | str, settings: Mapping[str, Any], *, name: str) -> Iterator[Store]:
     """Open or make a store in a folder.
 
     Parameters
     ----------
     folder : path
         Made if it does not exist.
-    configuration : mapping
+    settings : mapping
         What every result in the store depends on; must agree with that of an existing store.
     name : str
         File name, `AUDIT` or `COVERAGE`.
@@ -104,7 +197,7 @@ def open_store(
         it belongs to another configuration (the difference is named).
     """
     path = Path(folder) / name
-    wanted = {key: json.dumps(value) for key, value in configuration.items()}
+    wanted = {key: json.dumps(value) for key, value in settings.items()}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(path, timeout=0.0)
