@@ -88,8 +88,9 @@ class Sample:
     weights: Any = field(default=None, kw_only=True)
     order: InitVar[Any] = field(default=None, kw_only=True)
     _checksum: int | None = field(default=None, init=False, repr=False)
-    _series: Series | None = field(default=None, init=False, repr=False)
-    _in_order: bool = field(default=False, init=False, repr=False)
+    # The blocks that `groups` are, if they come from an order; places in it are alike by right.
+    series: Series | None = field(default=None, init=False, repr=False)
+    in_order: bool = field(default=False, init=False, repr=False)
 
     def __post_init__(self, order: Any) -> None:
         if isinstance(self.features, Sample):
@@ -120,18 +121,8 @@ class Sample:
                 raise InputError(f"takes no `{name}` beside it: leave one out.", argument="order")
         groups, series = in_blocks(rows, order, self.groups)
         object.__setattr__(self, "groups", groups)
-        object.__setattr__(self, "_series", series)
-        object.__setattr__(self, "_in_order", True)
-
-    @property
-    def series(self) -> Series | None:
-        """The blocks that `groups` are, if they come from an order."""
-        return self._series
-
-    @property
-    def in_order(self) -> bool:
-        """Whether places in a series were told: rows at one place are then alike by right."""
-        return self._in_order
+        object.__setattr__(self, "series", series)
+        object.__setattr__(self, "in_order", True)
 
     def _keep_as_it_is(self) -> None:
         """Copy an array that its owner may change, or note what it holds if that is much."""
@@ -202,8 +193,8 @@ class Sample:
             shares=None if weights is not None else self.shares,
             weights=weights,
         )
-        object.__setattr__(part, "_series", self._series)
-        object.__setattr__(part, "_in_order", self._in_order)
+        object.__setattr__(part, "series", self.series)
+        object.__setattr__(part, "in_order", self.in_order)
         return part
 
 

@@ -130,7 +130,8 @@ def as_numpy(name: str, x: Any) -> NDArray[Any]:
     if any((base.__module__, base.__name__) == ("torch", "Tensor") for base in type(x).__mro__):
         return _tensor_as_numpy(name, x)
     if is_dask_array(x):
-        return _dask_as_numpy(name, x)
+        kept = f" and kept in {scratch_folder()} (TMPDIR)"
+        return np.asarray(on_dask(name, lambda: computed(x), kept))
     try:
         array = np.asarray(x)
     except MemoryError:
@@ -141,10 +142,7 @@ def as_numpy(name: str, x: Any) -> NDArray[Any]:
             f"is not a rectangular array of numbers: {reason}.", argument=name
         ) from error
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
-        raise InputError(
-            "has masked entries: drop those rows first.",
-            argument=name,
-        )
+        raise InputError("has masked entries: drop those rows first.", argument=name)
     return array
 
 
@@ -171,12 +169,6 @@ def _tensor_as_numpy(name: str, x: Any) -> NDArray[Any]:
             f"is a tensor that NumPy cannot hold ({said_by(error)}): pass a dense one.",
             argument=name,
         ) from error
-
-
-def _dask_as_numpy(name: str, x: Any) -> NDArray[Any]:
-    kept = f" and kept in {scratch_folder()} (TMPDIR)"
-    found: NDArray[Any] = on_dask(name, lambda: computed(x), kept)
-    return found
 
 
 def on_dask(name: str, compute: Callable[[], Any], kept: str = "") -> Any:

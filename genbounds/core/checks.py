@@ -210,24 +210,13 @@ def few_seeds(seeds: int) -> tuple[Diagnostic, ...]:
 def _label_warnings(found: Findings, whose: str, signs: list[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Say what is wrong with groups and strata; `signs`: what a plain array would show."""
     said = []
-    for kind, one, z in (
-        ("groups", "group", found.group_z),
-        ("strata", "stratum", found.stratum_z),
-    ):
+    severe: Severity = "unreliable" if signs else "caution"
+    seen = f"; but {signs[0].message}" if signs else ""
+    labels = ("groups", "group", found.group_z), ("strata", "stratum", found.stratum_z)
+    for kind, one, z in labels:
         if z < LEAST_LIKENESS:
-            severe: Severity = "unreliable" if signs else "caution"
-            seen = f"; but {signs[0].message}" if signs else ""
-            said.append(
-                warn_of(
-                    "unrelated-labels",
-                    severity=severe,
-                    whose=whose,
-                    one=one,
-                    z=z,
-                    seen=seen,
-                    kind=kind,
-                )
-            )
+            facts = {"whose": whose, "one": one, "z": z, "seen": seen, "kind": kind}
+            said.append(warn_of("unrelated-labels", severity=severe, **facts))
     if found.alone_z >= LIKENESS_LIMIT:
         said.append(warn_of("alike-though-alone", whose=whose, z=found.alone_z))
     if found.place_p <= FALSE_ALARM:
@@ -595,16 +584,9 @@ def shared_rows(samples: Mapping[str, NDArray[np.uint64] | None]) -> tuple[Diagn
     for (one, ids), (two, others) in combinations(known.items(), 2):
         common, severity = judge_common_rows(ids, others)
         if severity is not None and common >= LEAK_SHARE * ids.size:
-            found.append(
-                warn_of(
-                    "same-rows",
-                    severity=severity,
-                    common=common,
-                    rows=ids.size,
-                    one=display(one, limit=60),
-                    two=display(two, limit=60),
-                )
-            )
+            names = {"one": display(one, limit=60), "two": display(two, limit=60)}
+            facts = {"common": common, "rows": ids.size, **names}
+            found.append(warn_of("same-rows", severity=severity, **facts))
     return tuple(found)
 
 

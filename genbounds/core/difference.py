@@ -69,12 +69,11 @@ class EstimateDifference:
         """Both ends of the interval at `level`."""
         if self.own_interval is not None:
             return self.own_interval(level)
+        return self._ends(student_quantile(level, self.degrees_of_freedom))
+
+    def _ends(self, quantile: float) -> tuple[float, float]:
         return studentised_interval(
-            self.value,
-            self.stderr,
-            student_quantile(level, self.degrees_of_freedom),
-            curvature=self.curvature,
-            skewness=self.skewness,
+            self.value, self.stderr, quantile, curvature=self.curvature, skewness=self.skewness
         )
 
     @property
@@ -85,40 +84,25 @@ class EstimateDifference:
         """
         from scipy.optimize import brentq
 
-        if self.value != 0.0 and self.own_interval is not None:
-            return self._own_pvalue(self.own_interval)
-        if not self.stderr > 0.0 or self.value == 0.0:
+        own = self.own_interval
+        if self.value == 0.0 or not self.noisy:
             return 1.0
 
-        def missing(quantile: float) -> float:
-            low, high = studentised_interval(
-                self.value,
-                self.stderr,
-                quantile,
-                curvature=self.curvature,
-                skewness=self.skewness,
-            )
+        def missing(x: float) -> float:
+            low, high = self._ends(x) if own is None else own(-math.expm1(x))
             return low if self.value > 0.0 else -high
 
-        if missing(0.0) <= 0.0:
+        if own is None:  # beyond its size in standard errors and the largest shift, none misses 0
+            most = abs(self.value) / self.stderr + 2.0 * LARGEST_SHIFT + 1.0
+            (shortest, longest), xtol = (0.0, most), 2e-12
+        else:
+            (longest, shortest), xtol = LOG_ERRORS, 1e-6
+        if missing(shortest) <= 0.0:
             return 1.0
-        # Beyond its size in standard errors and the largest shift no interval misses 0.
-        most = abs(self.value) / self.stderr + 2.0 * LARGEST_SHIFT + 1.0
-        quantile = most if missing(most) > 0.0 else float(brentq(missing, 0.0, most))
-        return tail_probability(quantile, self.degrees_of_freedom)
-
-    def _own_pvalue(self, interval: OwnInterval) -> float:
-        from scipy.optimize import brentq
-
-        def missing(log_error: float) -> float:
-            low, high = interval(-math.expm1(log_error))
-            return low if self.value > 0.0 else -high
-
-        if missing(LOG_ERRORS[1]) <= 0.0:
-            return 1.0
-        if missing(LOG_ERRORS[0]) > 0.0:
-            return math.exp(LOG_ERRORS[0])
-        return math.exp(float(brentq(missing, *LOG_ERRORS, xtol=1e-6)))
+        at = longest
+        if missing(longest) <= 0.0:
+            at = float(brentq(missing, *sorted((shortest, longest)), xtol=xtol))
+        return tail_probability(at, self.degrees_of_freedom) if own is None else math.exp(at)
 
 
 def difference(a: Estimate, b: Estimate) -> EstimateDifference:
