@@ -123,6 +123,16 @@ class Moments:
         Sample size, at least 2. None: the moments are exactly known (a population), so that
         nothing on this side is random.
 
+    Attributes
+    ----------
+    mean : ndarray of shape (d,)
+    n : int or None
+        Number of samples; None if the moments are exactly known.
+    size_known : bool
+        False if the file that they were read from does not say how many rows are behind them.
+    origin : mapping of str to str
+        Which encoder made the features, as far as their file said; empty if nothing.
+
     Raises
     ------
     InputError
@@ -135,14 +145,13 @@ class Moments:
     lower triangle of the scatter matrix is kept up to date, in place.
     """
 
-    __slots__ = ("_cov", "_kept", "_mean", "_n", "_origin", "_scatter", "_size_known")
-
-    _mean: Float
-    _origin: Mapping[str, str]
-    _n: int | None
-    _cov: Float | None
-    _scatter: Float | None
-    _kept: KeptRows | None
+    mean: Float
+    n: int | None
+    size_known = True
+    origin: Mapping[str, str] = UNKNOWN
+    _cov: Float | None = None
+    _scatter: Float | None = None
+    _kept: KeptRows | None = None
 
     def __init__(self, mean: Any, cov: Any, n: int | None = None) -> None:
         mean = np.array(as_floats("mean", mean))
@@ -165,13 +174,8 @@ class Moments:
             raise InputError("is not symmetric: it is not a covariance matrix.", argument="cov")
         if not (np.diagonal(cov) >= 0.0).all():
             raise InputError("has a negative variance on its diagonal.", argument="cov")
-        self._mean = mean
-        self._cov = cov
-        self._scatter = None
-        self._n = None if n is None else check_count("n", n, minimum=2)
-        self._origin = UNKNOWN
-        self._kept = None
-        self._size_known = True
+        self.mean, self._cov = mean, cov
+        self.n = None if n is None else check_count("n", n, minimum=2)
 
     @classmethod
     def from_features(cls, x: Any, *, keep: int = 0, seed: int = 0) -> Moments:
@@ -198,16 +202,14 @@ class Moments:
         check_keep(keep)
         blocks = row_blocks_of_dask(x) if is_dask_array(x) else None
         rows = check_features("x", x, minimum=1) if blocks is None else x
-        chosen = None
-        if keep:
-            chosen = choose_rows(len(rows), keep, seed)
+        chosen = choose_rows(len(rows), keep, seed) if keep else None
         if blocks is None:
             moments, kept = _of_rows(rows, 0, chosen)
         else:
             moments, kept = _on_workers(blocks, x.shape, chosen)
         if kept is not None:
             moments._kept = KeptRows.of_part(kept, len(rows), keep, seed=seed)
-        moments._origin = origin_of(x)
+        moments.origin = origin_of(x)
         return moments
 
     @classmethod
@@ -248,7 +250,7 @@ class Moments:
             instead = "they are taken as exact" if exact else f"n = {n} is taken"
             _log.warning("The statistics say n = %s; %s, as asked.", found.n, instead)
         moments = cls(found.mean, found.cov, n)
-        moments._origin = found.origin
+        moments.origin = found.origin
         if found.rows is not None and not exact:
             kept = len(found.rows)
             if n is not None and n < kept:
@@ -256,7 +258,7 @@ class Moments:
                     f"keeps {kept:,} rows of its sample: n is that or more; got {n:,}."
                 )
             moments._kept = KeptRows.of_part(found.rows, n or kept, max(KEPT, kept))
-        moments._size_known = exact or n is not None
+        moments.size_known = exact or n is not None
         return moments
 
     @classmethod
@@ -267,29 +269,15 @@ class Moments:
         """
         check_keep(keep)
         moments = cls.__new__(cls)
-        moments._mean = np.zeros(d)
-        moments._cov = None
-        moments._scatter = np.zeros((d, d), order="F")
-        moments._n = 0
+        moments.mean, moments._scatter = np.zeros(d), np.zeros((d, d), order="F")
+        moments.n = 0
         moments._kept = KeptRows(np.empty((0, d)), np.empty(0), 0, keep) if keep else None
-        moments._size_known = True
-        moments._origin = UNKNOWN
         return moments
-
-    @property
-    def n(self) -> int | None:
-        """Number of samples; None if the moments are exactly known."""
-        return self._n
 
     @property
     def d(self) -> int:
         """Number of features."""
-        return self._mean.size
-
-    @property
-    def size_known(self) -> bool:
-        """False if the file that they were read from does not say how many rows are behind them."""
-        return self._size_known
+        return self.mean.size
 
     @property
     def rows(self) -> NDArray[Any] | None:
@@ -297,24 +285,14 @@ class Moments:
         return None if self._kept is None or not self._kept.n else self._kept.rows
 
     @property
-    def origin(self) -> Mapping[str, str]:
-        """Which encoder made the features, as far as their file said; empty if nothing."""
-        return self._origin
-
-    @property
-    def mean(self) -> Float:
-        """Mean, shape (d,)."""
-        return self._mean
-
-    @property
     def cov(self) -> Float:
         """Covariance with divisor n - 1, shape (d, d)."""
         if self._cov is None:
-            if self._n is None or self._n < 2 or self._scatter is None:
+            if self.n is None or self.n < 2 or self._scatter is None:
                 raise InputError(
-                    f"a covariance needs at least 2 samples; these moments hold {self._n}."
+                    f"a covariance needs at least 2 samples; these moments hold {self.n}."
                 )
-            self._cov = mirror_lower(self._scatter / (self._n - 1)).T
+            self._cov = mirror_lower(self._scatter / (self.n - 1)).T
         return self._cov
 
     def update(self, batch: Any) -> Moments:
@@ -326,13 +304,13 @@ class Moments:
             If these moments are exactly known, or the batch does not fit; they stay as they were.
         """
         rows = check_features("batch", batch, minimum=1)
-        if self._n is None:
+        if self.n is None:
             raise InputError("exactly known moments (n=None) cannot absorb samples.")
         if rows.shape[1] != self.d:
             raise InputError(
                 f"has {rows.shape[1]} features, these moments have {self.d}.", argument="batch"
             )
-        check_same_encoder({"these moments": self._origin, "`batch`": origin_of(batch)})
+        check_same_encoder({"these moments": self.origin, "`batch`": origin_of(batch)})
         for positions, block in row_blocks(rows):  # all checked before any is absorbed
             check_finite("batch", block, first_row=int(positions[0]))
         if self._kept is not None:
@@ -341,7 +319,7 @@ class Moments:
             self._kept = self._kept.joined(KeptRows.of_part(part, len(rows), limit, seed=before))
         for _, block in row_blocks(rows):
             self._absorb_block(block)
-        self._origin = together(self._origin, origin_of(batch))
+        self.origin = together(self.origin, origin_of(batch))
         return self
 
     def merge(self, other: Moments) -> Moments:
@@ -350,19 +328,19 @@ class Moments:
         Rows that both keep are a random part of both again, the same in whatever order parts of
         other content are merged.
         """
-        if self._n is None or other._n is None:
+        if self.n is None or other.n is None:
             raise InputError("exactly known moments (n=None) cannot be merged with a sample.")
         if other.d != self.d:
             raise InputError(f"cannot merge moments of {self.d} and of {other.d} features.")
-        check_same_encoder({"these moments": self._origin, "`other`": other._origin})
-        merged = self._copy()
-        merged._origin = together(self._origin, other._origin)
-        own = merged._scatter_matrix()
-        own += other._scatter_matrix()
-        merged._combine(other._n, other._mean)
+        check_same_encoder({"these moments": self.origin, "`other`": other.origin})
+        merged = copy.copy(self)
+        merged._scatter = self._scatter_matrix() + other._scatter_matrix()
+        merged._kept, merged.size_known = None, True  # no random part of more rows
+        merged.origin = together(self.origin, other.origin)
+        merged._combine(other.n, other.mean)
         if self._kept is not None and other._kept is not None:
             merged._kept = self._kept.joined(other._kept)
-        elif self._n == 0 or other._n == 0:
+        elif self.n == 0 or other.n == 0:
             merged._kept = self._kept or other._kept
         return merged
 
@@ -374,35 +352,28 @@ class Moments:
         Rows that were kept (`from_features`) are written beside them, and where the features came
         from: `metadata`, by default the `origin`.
         """
-        stored = self._origin if metadata is None else metadata
+        stored = self.origin if metadata is None else metadata
         write_statistics(path, self.mean, self.cov, self.n, rows=self.rows, metadata=stored)
 
     def divided_by(self, unit: float) -> Moments:
         """Moments of the same samples in units of `unit`."""
         same = copy.copy(self)
-        same._mean, same._cov = self.mean / unit, self.cov / unit / unit
+        same.mean, same._cov = self.mean / unit, self.cov / unit / unit
         same._scatter = None
         if self._kept is not None:
             same._kept = replace(self._kept, rows=self._kept.rows / unit)
         return same
 
     def __repr__(self) -> str:
-        size = "exactly known" if self._n is None else f"n={self._n}"
+        size = "exactly known" if self.n is None else f"n={self.n}"
         return f"Moments(d={self.d}, {size})"
-
-    def _copy(self) -> Moments:
-        same = copy.copy(self)
-        same._scatter = self._scatter_matrix().copy(order="F")
-        same._cov = same._kept = None  # no random part of more rows
-        same._size_known = True
-        return same
 
     def _scatter_matrix(self) -> Float:
         """Sum of squares and products about the mean; only the lower triangle holds it."""
         if self._scatter is None:
-            assert self._n is not None
+            assert self.n is not None
             assert self._cov is not None
-            self._scatter = (self._cov * (self._n - 1)).T
+            self._scatter = (self._cov * (self.n - 1)).T
         return self._scatter
 
     def _absorb_block(self, block: Float) -> None:
@@ -416,15 +387,15 @@ class Moments:
 
     def _combine(self, n: int, mean: Float) -> None:
         """Chan's update, after the scatter of `n` rows about their own `mean` was added."""
-        assert self._n is not None
-        total = self._n + n
-        gap = mean - self._mean
-        if self._n:
+        assert self.n is not None
+        total = self.n + n
+        gap = mean - self.mean
+        if self.n:
             self._scatter = scipy.linalg.blas.dsyr(
-                self._n * (n / total), gap, lower=1, a=self._scatter_matrix(), overwrite_a=1
+                self.n * (n / total), gap, lower=1, a=self._scatter_matrix(), overwrite_a=1
             )
-        self._mean = self._mean + gap * (n / total)
-        self._n = total
+        self.mean = self.mean + gap * (n / total)
+        self.n = total
         self._cov = None
 
 
