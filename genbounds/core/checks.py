@@ -298,25 +298,17 @@ def check_kept(moments: Moments, what: str) -> Checked | None:
     return Checked(rows, None, True, ids, what, Findings(repeated=repeated))
 
 
-def check_rows(
-    name: str,
-    x: Any,
-    *,
-    needs: str,
-    minimum: int = 2,
-    posteriors: bool = False,
-    crossed: bool = False,
-) -> Checked:
+def check_rows(name: str, x: Any, *, needs: str, **options: Any) -> Checked:
     """Check one of two samples, of which the rows themselves are needed.
 
-    `needs`: subject and verb of what cannot do with moments; the others as for `check_sample`.
+    `needs`: subject and verb of what cannot do with moments; `options`: as for `check_sample`.
     """
     if isinstance(x, Moments):
         raise InputError(
             f"is given by its moments; {needs} the features themselves.", argument=name
         )
     what = "generated" if name == "fake" else "reference"
-    return check_sample(name, x, minimum=minimum, what=what, posteriors=posteriors, crossed=crossed)
+    return check_sample(name, x, what=what, **options)
 
 
 def rounding_step(rows: NDArray[Any]) -> float:

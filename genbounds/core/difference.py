@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,14 @@ from genbounds.validation import Float
 
 LOG_ERRORS = (-30.0, -1e-9)
 """Logarithms of the error probabilities of intervals between which p-values are looked for."""
+
+_CombinedInterval = OwnInterval
+"""Of a difference, from those of both scores."""
+
+
+def _moved_ends(interval: OwnInterval, shift: float, level: float) -> tuple[float, float]:
+    low, high = interval(level)
+    return low + shift, high + shift
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +70,8 @@ class EstimateDifference:
 
     def shifted(self, shift: float) -> EstimateDifference:
         """Return the same, with a known number, the `shift`, added."""
-        ends = self.own_interval
-        moved = None if ends is None else replace(ends, shift=ends.shift + shift)
-        return replace(self, value=self.value + shift, own_interval=moved)
+        own = self.own_interval and partial(_moved_ends, self.own_interval, shift)
+        return replace(self, value=self.value + shift, own_interval=own)
 
     def interval(self, level: float) -> tuple[float, float]:
         """Both ends of the interval at `level`."""
@@ -84,25 +92,25 @@ class EstimateDifference:
         """
         from scipy.optimize import brentq
 
-        own = self.own_interval
+        own = self.own_interval is not None
         if self.value == 0.0 or not self.noisy:
             return 1.0
 
         def missing(x: float) -> float:
-            low, high = self._ends(x) if own is None else own(-math.expm1(x))
+            low, high = self.interval(-math.expm1(x)) if own else self._ends(x)
             return low if self.value > 0.0 else -high
 
-        if own is None:  # beyond its size in standard errors and the largest shift, none misses 0
+        if own:
+            (longest, shortest), xtol = LOG_ERRORS, 1e-6
+        else:  # beyond its size in standard errors and the largest shift, none misses 0
             most = abs(self.value) / self.stderr + 2.0 * LARGEST_SHIFT + 1.0
             (shortest, longest), xtol = (0.0, most), 2e-12
-        else:
-            (longest, shortest), xtol = LOG_ERRORS, 1e-6
         if missing(shortest) <= 0.0:
             return 1.0
         at = longest
         if missing(longest) <= 0.0:
             at = float(brentq(missing, *sorted((shortest, longest)), xtol=xtol))
-        return tail_probability(at, self.degrees_of_freedom) if own is None else math.exp(at)
+        return math.exp(at) if own else tail_probability(at, self.degrees_of_freedom)
 
 
 def difference(a: Estimate, b: Estimate) -> EstimateDifference:
@@ -153,58 +161,39 @@ def difference(a: Estimate, b: Estimate) -> EstimateDifference:
         found = sum_of(gap, errors)
     if not ((a.combined or b.combined) and a.own_interval and b.own_interval):
         return found
-    return replace(found, own_interval=_CombinedInterval.of(a, b, found))
+    return replace(found, own_interval=_combined(a, b, found))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _CombinedInterval:
-    """Ends of a difference from those of both scores, and their correlation.
+def _combined(a: Estimate, b: Estimate, gap: EstimateDifference) -> _CombinedInterval:
+    """Combine the own intervals of two scores to that of their difference.
 
     R. G. Newcombe, Stat. Med. 17, 1998 (his method 10); G. Y. Zou and A. Donner, Stat. Med. 27,
     2008. Pairs that agree in all that was drawn may still differ in log(2/α)/n of what was not.
     """
+    product = a.stderr * b.stderr
+    shared = (a.variance + b.variance - gap.stderr**2) / 2.0
+    correlation = min(max(shared / product, 0.0), 1.0) if product > 0.0 else 0.0
+    samples = (a.sample, b.sample)
+    units = min((e.n or 1) if e.units is None else np.unique(e.units).size for e in samples)
+    span = max(e.upper_limit - e.lower_limit for e in (a, b))
 
-    a: OwnInterval
-    b: OwnInterval
-    values: tuple[float, float]
-    correlation: float
-    units: float
-    span: float
-    shift: float = 0.0
-
-    @classmethod
-    def of(cls, a: Estimate, b: Estimate, gap: EstimateDifference) -> _CombinedInterval:
-        """Combine what both estimates say."""
+    def ends(level: float) -> tuple[float, float]:
         assert a.own_interval is not None
         assert b.own_interval is not None
-        product = a.stderr * b.stderr
-        shared = (a.variance + b.variance - gap.stderr**2) / 2.0
-        return cls(
-            a=a.own_interval,
-            b=b.own_interval,
-            values=(a.value, b.value),
-            correlation=min(max(shared / product, 0.0), 1.0) if product > 0.0 else 0.0,
-            units=min(_independent_units(e.sample) for e in (a, b)),
-            span=max(e.upper_limit - e.lower_limit for e in (a, b)),
-        )
+        (low, high), (low_b, high_b) = a.own_interval(level), b.own_interval(level)
+        unseen = min(-math.log((1.0 - level) / 2.0) / units, 1.0) * span
 
-    def __call__(self, level: float) -> tuple[float, float]:
-        (low, high), (low_b, high_b) = self.a(level), self.b(level)
-        one, two = self.values
-        middle = one - two + self.shift
+        def reach(first: float, second: float) -> float:
+            most = first**2 + second**2
+            return math.sqrt(max(most - 2.0 * correlation * first * second, min(unseen**2, most)))
+
+        middle = a.value - b.value
         return (
-            middle - self._half(one - low, high_b - two, level),
-            middle + self._half(high - one, two - low_b, level),
+            middle - reach(a.value - low, high_b - b.value),
+            middle + reach(high - a.value, b.value - low_b),
         )
 
-    def _half(self, first: float, second: float, level: float) -> float:
-        square = first**2 + second**2 - 2.0 * self.correlation * first * second
-        unseen = min(-math.log((1.0 - level) / 2.0) / self.units, 1.0) * self.span
-        return math.sqrt(max(square, min(unseen**2, first**2 + second**2)))
-
-
-def _independent_units(error: SampleError) -> float:
-    return float(error.n or 1) if error.units is None else float(np.unique(error.units).size)
+    return ends
 
 
 def sum_of(value: float, errors: Iterable[SampleError]) -> EstimateDifference:

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from genbounds.core.checks import Checked, check_rows, drawn, leaked, shared_rows
 from genbounds.core.design import Design, Index, row_design, sums_by
 from genbounds.core.estimate import EXACT, SampleError, Tails, welch_degrees_of_freedom
+from genbounds.core.linalg import weighted_sums
 from genbounds.core.scale import factor_of
-from genbounds.core.tiles import weighted_sums
 from genbounds.estimators.kernels._distance import MINIMUM, NEEDS, KernelReference, lost_digits
 from genbounds.estimators.kernels._pair_kernels import (
     PairKernel,

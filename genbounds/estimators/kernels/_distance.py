@@ -28,9 +28,9 @@ from genbounds.core.checks import Checked, check_rows, drawing_warnings
 from genbounds.core.class_shares import classes_of, score_by_class
 from genbounds.core.design import row_design
 from genbounds.core.estimate import Estimate, heavy_tails
+from genbounds.core.linalg import weighted_sums
 from genbounds.core.moments import row_blocks, spread_rows
 from genbounds.core.scale import factor_of, scaled_back
-from genbounds.core.tiles import weighted_sums
 from genbounds.core.two_samples import shared_units
 from genbounds.diagnostics import warn_of
 from genbounds.estimators._metric_spec import MetricSpec, Prepare, preparing

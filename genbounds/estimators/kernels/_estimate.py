@@ -28,7 +28,7 @@ from genbounds.core.estimate import (
     small_sample,
 )
 from genbounds.core.expansion import FormOfNumbers, RowTerms, WeightedSums, expand
-from genbounds.core.tiles import weighted_sums
+from genbounds.core.linalg import weighted_sums
 from genbounds.core.two_samples import mixed_square, shared_error, shared_units, with_mixed_term
 from genbounds.estimators.kernels._pair_kernels import (
     Block,

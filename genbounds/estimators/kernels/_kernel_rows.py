@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from genbounds._scratch import by_rows, row_parts
 from genbounds._text import quoted
 from genbounds.core.checks import Checked, check_sample, row_ids
+from genbounds.core.linalg import SINGLE_ROWS, weighted_sums
 from genbounds.core.moments import is_narrow, spread_rows
-from genbounds.core.tiles import SINGLE_ROWS, weighted_sums
 from genbounds.estimators.kernels._pair_kernels import (
     BLOCK_ROWS,
     Kernel,

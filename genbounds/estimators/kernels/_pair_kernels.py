@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._text import quoted
+from genbounds.core.linalg import SINGLE_ROWS
 from genbounds.core.moments import is_narrow, row_blocks
 from genbounds.core.scale import power_of, unit_of
-from genbounds.core.tiles import SINGLE_ROWS
 from genbounds.validation import (
     Float,
     InputError,

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from genbounds.core.design import Design, Index
 from genbounds.core.estimate import SampleError
 from genbounds.core.expansion import expand
+from genbounds.core.linalg import weighted_sums
 from genbounds.core.moments import row_blocks
-from genbounds.core.tiles import weighted_sums
 from genbounds.estimators.kernels._estimate import KernelForm
 from genbounds.estimators.kernels._kernel_rows import KernelRows, kernel_rows
 from genbounds.estimators.kernels._pair_kernels import BLOCK_ROWS, Kernel, Squares
