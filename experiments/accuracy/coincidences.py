@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments.record import crossed, percent, rate, record, stamp, write_data
-from genbounds.core.coincidences import judge_common_rows
+from genbounds.core.close_rows import judge_common_rows
 from genbounds.estimators import row_ids
 from genbounds.validation import Float
 

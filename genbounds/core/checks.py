@@ -25,15 +25,8 @@ import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds._text import display
-from genbounds.core.close_rows import (
-    LARGEST_GROUP,
-    NEAR_TWINS,
-    SEED,
-    group_mates,
-    log_distances,
-    near_twins,
-)
-from genbounds.core.coincidences import LEAK_SHARE, judge_common_rows
+from genbounds.core import close_rows
+from genbounds.core.close_rows import SEED
 from genbounds.core.design import Design, Index, design_of
 from genbounds.core.moments import Moments, is_narrow, spread_rows
 from genbounds.diagnostics import Severity, warn_of
@@ -178,8 +171,9 @@ class Checked:
         merged = self.design is None  # into moments, which count each row as often as it came
         if found.repeated and not merged:
             said.append(warn_of("repeats-as-one", repeated=found.repeated, n=n, whose=whose))
-        if found.twins >= NEAR_TWINS[0]:
-            severe: Severity = "unreliable" if found.twins >= NEAR_TWINS[1] else "caution"
+        few, many = close_rows.NEAR_TWINS
+        if found.twins >= few:
+            severe: Severity = "unreliable" if found.twins >= many else "caution"
             said.append(warn_of("near-duplicates", severity=severe, whose=whose, twins=found.twins))
         if found.mates:
             said.append(warn_of("equal-groups", whose=whose, others=found.mates))
@@ -338,15 +332,15 @@ def _signs(
     if repeated and distinct == 1:
         return None, Findings(constant=True)
     # A single value that stands often, as rows of zeros do, is what a distribution is made of.
-    often = LARGEST_GROUP <= repeated == times.max() - 1
+    often = close_rows.LARGEST_GROUP <= repeated == times.max() - 1
     if repeated and not often and _surprising(rows, repeated):
         stratum = np.zeros(distinct, dtype=np.intp)
         design = Design(unit, stratum, np.full(n, 1.0 / n), of_repeats=True)
         return design, Findings(repeated=repeated)
-    logs = None if posteriors else log_distances(rows, np.sort(first))
+    logs = None if posteriors else close_rows.log_distances(rows, np.sort(first))
     return None, Findings(
-        twins=0.0 if logs is None else near_twins(logs),
-        mates=0 if logs is None else group_mates(logs, distinct),
+        twins=0.0 if logs is None else close_rows.near_twins(logs),
+        mates=0 if logs is None else close_rows.group_mates(logs, distinct),
         order_z=pairs_z(rows[:-1], rows[1:]),
     )
 
@@ -472,9 +466,8 @@ def pairs_z(ones: NDArray[Any], twos: NDArray[Any]) -> float:
     least, most = LIKENESS_PAIRS
     if len(ones) < least:
         return 0.0
-    some = np.sort(
-        np.random.default_rng(SEED).choice(len(ones), min(len(ones), most), replace=False)
-    )
+    most = min(len(ones), most)
+    some = np.sort(np.random.default_rng(SEED).choice(len(ones), most, replace=False))
     likeness, noise = _likeness(ones[some], twos[some])
     return likeness / noise if noise > 0.0 else 0.0
 
@@ -563,7 +556,7 @@ def leaked(fake: Checked, real: Checked) -> tuple[Diagnostic, ...]:
     ids, others = (fake.ids, real.ids) if one_precision else (fake.single_ids, real.single_ids)
     if not np.isin(ids, others).any():
         return ()
-    common, severity = judge_common_rows(ids, others, (fake.rows, real.rows))
+    common, severity = close_rows.judge_common_rows(ids, others, (fake.rows, real.rows))
     if severity is None:
         return ()
     return (warn_of("leak", severity=severity, common=common, rows=ids.size),)
@@ -574,8 +567,8 @@ def shared_rows(samples: Mapping[str, NDArray[np.uint64] | None]) -> tuple[Diagn
     found = []
     known = {name: ids for name, ids in samples.items() if ids is not None}
     for (one, ids), (two, others) in combinations(known.items(), 2):
-        common, severity = judge_common_rows(ids, others)
-        if severity is not None and common >= LEAK_SHARE * ids.size:
+        common, severity = close_rows.judge_common_rows(ids, others)
+        if severity is not None and common >= close_rows.LEAK_SHARE * ids.size:
             names = {"one": display(one, limit=60), "two": display(two, limit=60)}
             facts = {"common": common, "rows": ids.size, **names}
             found.append(warn_of("same-rows", severity=severity, **facts))

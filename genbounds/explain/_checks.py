@@ -13,9 +13,8 @@ import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds._text import count, percent
+from genbounds.core import close_rows
 from genbounds.core.checks import COARSE, rounding_step
-from genbounds.core.close_rows import group_mates, log_distances
-from genbounds.core.coincidences import common_once, has_new_entries, judge_common_rows
 from genbounds.diagnostics import warn_of
 from genbounds.estimators import row_ids
 from genbounds.explain._exact import Excess, least_visible, upper_tails
@@ -58,7 +57,7 @@ def files(fake: NDArray[Any], pool: Pool) -> list[Diagnostic]:
     ids = row_ids(fake.astype(pool.rows.dtype, copy=False))
     doubts = []
     same = np.array_equal(np.sort(ids), np.sort(train))
-    if same and judge_common_rows(ids, train)[1] == "unreliable":
+    if same and close_rows.judge_common_rows(ids, train)[1] == "unreliable":
         doubts.append(warn_of("training-rows-generated"))
     leaked, severity = _heldout_rows(fake, ids, pool)
     if severity is not None:
@@ -67,7 +66,7 @@ def files(fake: NDArray[Any], pool: Pool) -> list[Diagnostic]:
         )
     shared = int(np.isin(heldout, train).sum())
     if shared:
-        copied = judge_common_rows(heldout, train)[1] == "unreliable"
+        copied = close_rows.judge_common_rows(heldout, train)[1] == "unreliable"
         many = copied and shared >= SHARED * heldout.size
         seriousness: Severity = "unreliable" if many else "caution"
         doubts.append(
@@ -87,12 +86,12 @@ def _heldout_rows(
     """Count the generated rows that are held-out rows, and no training rows; judge them."""
     train, heldout = pool.ids
     new, unseen = ids[~np.isin(ids, train)], heldout[~np.isin(heldout, train)]
-    leaked, severity = judge_common_rows(new, unseen)
+    leaked, severity = close_rows.judge_common_rows(new, unseen)
     if leaked and severity is None:
         held = (pool.usable & ~pool.trained)[pool.unit]
         real_ids = np.where(held, heldout[np.where(held, pool.source, 0)], np.uint64(0))
         samples = ((ids, pool.as_rows(fake)), (real_ids, pool.rows))
-        if has_new_entries(common_once(new, unseen), samples):
+        if close_rows.has_new_entries(close_rows.common_once(new, unseen), samples):
             severity = "caution"
     return leaked, severity
 
@@ -163,8 +162,8 @@ def _twins(found: Neighbours, median: float, pool: Pool) -> list[Diagnostic]:
 def _of_one_size(pool: Pool) -> bool:
     """Whether most real rows have as many others near to them, and more than a few."""
     one = np.sort(np.unique(pool.unit, return_index=True)[1])  # of a group, of equal rows
-    logs = log_distances(pool.rows, one)
-    return logs is not None and group_mates(logs, one.size) >= TWINS[0]
+    logs = close_rows.log_distances(pool.rows, one)
+    return logs is not None and close_rows.group_mates(logs, one.size) >= TWINS[0]
 
 
 def _split(own: NDArray[np.intp], found: Neighbours, pool: Pool) -> list[Diagnostic]:

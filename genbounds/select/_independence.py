@@ -39,7 +39,7 @@ import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds._text import display
-from genbounds.core.coincidences import LEAST_COMMON, judge_common_rows
+from genbounds.core.close_rows import LEAST_COMMON, judge_common_rows
 from genbounds.diagnostics import warn_of
 from genbounds.results import Diagnostic
 from genbounds.validation import Float

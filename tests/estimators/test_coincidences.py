@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom
 
 import genbounds as gb
-from genbounds.core.coincidences import (
+from genbounds.core.close_rows import (
     bound_of_pairs,
     coincidence_pvalue,
     judge_common_rows,

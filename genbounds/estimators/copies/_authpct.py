@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.core.checks import Checked, check_rows, row_ids
-from genbounds.core.coincidences import judge_common_rows
+from genbounds.core.close_rows import judge_common_rows
 from genbounds.core.design import row_design
 from genbounds.core.estimate import Estimate, small_sample
 from genbounds.core.moments import Moments
