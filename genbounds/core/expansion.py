@@ -171,7 +171,8 @@ class Form(ABC):
         block, k = self.block(rows), np.arange(rows.size)
         total = float(v**2 @ self.terms(block, rows).own)
         for shift in range(1, rows.size):
-            total += float((v * np.roll(v, -shift)) @ _across(self, block, k, np.roll(k, -shift)))
+            other = np.roll(k, -shift)
+            total += float((v * v[other]) @ _across(self, block, k, block, other))
         return total
 
 
@@ -291,8 +292,8 @@ class _UnitSums:
                 if self.bias_only:
                     continue
                 order = shuffler.permutation(at.size)  # pairs must not follow the order of a file
-                pairs = form.pairing(order, form.rows_at_hand if part is None else part.size)
-                self.products.append(_across(form, block, *pairs) / n**2)
+                i, j = form.pairing(order, form.rows_at_hand if part is None else part.size)
+                self.products.append(_across(form, block, i, block, j) / n**2)
                 if self.curvature is not None:
                     steps = linear - 2.0 * own
                     # A constant leaves the square as it is, h having mean zero, but not the
@@ -356,7 +357,7 @@ class _UnitSums:
         self.known.append(np.add.reduceat(weights**2 * known, starts[:-1]))
         if self.bias_only:
             return
-        self._add_pairs(block, contrasts(starts, cells.starts, weights, design.stratified))
+        self._add_pairs(contrasts(block, starts, cells.starts, weights, design.stratified))
         if self.curvature is not None:
             steps = linear - 2.0 * own
             if design.stratified:
@@ -368,7 +369,7 @@ class _UnitSums:
             self.diagonal += float(steps**2 @ own)
             self.curvature.add(block, weights * np.repeat(steps, np.diff(starts)))
 
-    def _add_pairs(self, block: Any, steps: Steps) -> None:
+    def _add_pairs(self, steps: Steps) -> None:
         """M_IJ of random pairs of steps from different cells, for E M_IJ²."""
         count = len(steps.rows)
         if count < 2:
@@ -377,9 +378,8 @@ class _UnitSums:
         shifts = int(np.clip(PAIR_BUDGET // cost, 1, min(MOST_SHIFTS, count - 1)))
         chosen = np.arange(count)[: max(32, int(count * min(1.0, PAIR_BUDGET / cost)))]
         for shift in range(1, shifts + 1):
-            i, j, scale, which = steps.paired(chosen, steps, (chosen + shift) % count)
-            values = _across(self.form, block, i, j) * scale
-            self.products.append(sums_by(which, values, chosen.size))
+            others = (chosen + shift) % count
+            self.products.append(steps.products(self.form, chosen, steps, others))
 
     def error(self, noise_factor: float) -> tuple[SampleError, float]:
         """Bring together what was absorbed so far, and say what is noise of a part."""
@@ -449,25 +449,22 @@ class _UnitSums:
 class Steps(NamedTuple):
     """Rows of a block with coefficients, in groups: each varies as the step p_I of a unit does."""
 
+    block: Any
     rows: Groups
     coefficients: Float
 
-    def paired(
-        self, chosen: Index, others: Steps, theirs: Index
-    ) -> tuple[Index, Index, Float, Index]:
-        """Pair the rows of step ``chosen[k]`` with those of step ``theirs[k]`` of the others.
-
-        Returns rows of either, the products of their coefficients, and k.
-        """
+    def products(self, form: Form, chosen: Index, others: Steps, theirs: Index) -> Float:
+        """Σ a_i b_j h(x_i, y_j) for step ``chosen[k]`` and step ``theirs[k]`` of the others."""
         i, j, which = pairs_between(self.rows.sizes[chosen], others.rows.sizes[theirs])
         one = Groups(np.arange(self.coefficients.size), self.rows.starts).take(chosen).numbers[i]
         two = Groups(np.arange(others.coefficients.size), others.rows.starts)
         other = two.take(theirs).numbers[j]
         scale = self.coefficients[one] * others.coefficients[other]
-        return self.rows.numbers[one], others.rows.numbers[other], scale, which
+        x, y = self.rows.numbers[one], others.rows.numbers[other]
+        return sums_by(which, _across(form, self.block, x, others.block, y) * scale, chosen.size)
 
 
-def contrasts(starts: Index, cells: Index, weights: Float, stratified: bool) -> Steps:
+def contrasts(block: Any, starts: Index, cells: Index, weights: Float, stratified: bool) -> Steps:
     """Return a random step for every cell of units.
 
     The weights of its first unit; with strata the difference to the second one over √2, either
@@ -475,6 +472,8 @@ def contrasts(starts: Index, cells: Index, weights: Float, stratified: bool) -> 
 
     Parameters
     ----------
+    block
+        Of the rows of all units.
     starts : ndarray of shape (units + 1,)
         Where the rows of each unit begin.
     cells : ndarray of shape (cells + 1,)
@@ -486,13 +485,13 @@ def contrasts(starts: Index, cells: Index, weights: Float, stratified: bool) -> 
     first = cells[:-1]
     if not stratified:
         chosen = members.take(first)
-        return Steps(chosen, weights[chosen.numbers])
+        return Steps(block, chosen, weights[chosen.numbers])
     rows, begin = members.take(np.column_stack([first, first + 1]).ravel())
     mass = np.maximum(np.add.reduceat(weights[rows], begin[:-1]), np.finfo(np.float64).tiny)
     common = np.sqrt((mass[::2] ** 2 + mass[1::2] ** 2) / 2.0)
     scale = np.column_stack([common / mass[::2], -common / mass[1::2]]) / np.sqrt(2.0)
     coefficients = np.repeat(scale.ravel(), np.diff(begin)) * weights[rows]
-    return Steps(Groups(rows, begin[::2]), coefficients)
+    return Steps(block, Groups(rows, begin[::2]), coefficients)
 
 
 def _within_cells(steps: Float, mass: Float, cells: Groups) -> Float:
@@ -517,18 +516,17 @@ def _products(
     i, j, which = pairs
     if not i.size:
         return np.zeros(size)
-    return sums_by(which, _across(form, block, i, j) * weights[i] * weights[j], size)
+    values = _across(form, block, i, block, j)
+    return sums_by(which, values * weights[i] * weights[j], size)
 
 
-def _across(form: Form, block: Any, i: Index, j: Index) -> Float:
-    """h(x_i, x_j) for rows of a block, some pairs at a time."""
+def _across(form: Form, one: Any, i: Index, two: Any, j: Index) -> Float:
+    """h(x_i, y_j) for rows of two blocks, some pairs at a time."""
     step = min(max(64, PAIR_ENTRIES // form.width), PAIR_SLICE)
     if i.size <= step:
-        return form.across(block, i, block, j)
+        return form.across(one, i, two, j)
     parts = range(0, i.size, step)
-    return np.concatenate(
-        [form.across(block, i[k : k + step], block, j[k : k + step]) for k in parts]
-    )
+    return np.concatenate([form.across(one, i[k : k + step], two, j[k : k + step]) for k in parts])
 
 
 def third_order(second_order: float, halves: Sequence[float]) -> float:

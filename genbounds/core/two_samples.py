@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.core.design import Design, Groups, Index, product_factor, sums_by
+from genbounds.core.design import Design, Groups, Index, product_factor
 from genbounds.core.estimate import SampleError
 from genbounds.core.expansion import MOST_SHIFTS, PAIR_BUDGET, Form, Steps, contrasts
 from genbounds.validation import Float, InputError
@@ -38,42 +38,27 @@ Designs = tuple[Design | None, Design | None]
 def mixed_square(forms: Forms, designs: Designs) -> float:
     """Σ M_IJ² over the units I of one sample and J of the other, estimated from random ones."""
     rngs = [np.random.default_rng(form.seed + k) for k, form in enumerate(forms)]
-    (x, ones, n), (y, twos, m) = map(_random_steps, forms, designs, rngs)
+    (ones, n), (twos, m) = map(_random_steps, forms, designs, rngs)
     k = np.arange(max(len(ones.rows), len(twos.rows)))
-    values = _products(forms[0], x, y, ones, k % len(ones.rows), twos, k % len(twos.rows))
+    values = ones.products(forms[0], k % len(ones.rows), twos, k % len(twos.rows))
     return n * m * float(np.mean(values**2))
 
 
-def _random_steps(
-    form: Form, design: Design | None, rng: np.random.Generator
-) -> tuple[Any, Steps, int]:
-    """Random steps of a sample as parts of a block, and how many units it has."""
+def _random_steps(form: Form, design: Design | None, rng: np.random.Generator) -> tuple[Steps, int]:
+    """Random steps of a sample, and how many units it has."""
     most = int(np.clip(PAIR_WORK // form.width**2, LEAST_PAIRS, MOST_PAIRS))
     if design is None or design.independent:
         rows = rng.integers(form.rows_at_hand, size=most)
         place = np.arange(most + 1)
-        steps = Steps(Groups(place[:-1], place), np.full(most, 1.0 / form.n))
-        return form.block(rows), steps, form.n
+        alone, weights = Groups(place[:-1], place), np.full(most, 1.0 / form.n)
+        return Steps(form.block(rows), alone, weights), form.n
     size = float(np.mean(design.row_counts)) * (2.0 if design.stratified else 1.0)
     cells = design.cells(rng)
     count = min(int(np.clip(PAIR_BUDGET / size**2, 32, most)), len(cells))
     units, within = cells.take(np.arange(count))
     rows, starts = design.rows.take(units)
-    steps = contrasts(starts, within, design.weights[rows], design.stratified)
-    return form.block(rows), steps, design.units
-
-
-def _products(
-    form: Form, one: Any, two: Any, ones: Steps, chosen: Index, twos: Steps, theirs: Index
-) -> Float:
-    """Σ a_i b_j h(x_i, y_j) for steps ``chosen[k]`` and ``theirs[k]`` of two blocks."""
-    i, j, scale, which = ones.paired(chosen, twos, theirs)
-    total = np.zeros(chosen.size)
-    for start in range(0, i.size, PAIR_BUDGET // 8):
-        part = slice(start, start + PAIR_BUDGET // 8)
-        values = form.across(one, i[part], two, j[part]) * scale[part]
-        total += sums_by(which[part], values, chosen.size)
-    return total
+    weights = design.weights[rows]
+    return contrasts(form.block(rows), starts, within, weights, design.stratified), design.units
 
 
 def with_mixed_term(
@@ -248,7 +233,7 @@ class _Shared:
 
     def _joint_products(self, units: Index, mates: Index | None, shifts: int) -> Float:
         """M_IJ of each of these units with the next ones."""
-        (x, ones), (y, twos) = (
+        ones, twos = (
             self._steps(k, place[units], None if mates is None else place[mates[units]])
             for k, place in enumerate(self.units)
         )
@@ -257,10 +242,10 @@ class _Shared:
         for shift in range(1, shifts + 1):
             other = (first + shift) % units.size
             values.append(
-                _products(form, x, x, ones, first, ones, other)
-                + _products(form, y, y, twos, first, twos, other)
-                + _products(form, x, y, ones, first, twos, other)
-                + _products(form, x, y, ones, other, twos, first)
+                ones.products(form, first, ones, other)
+                + twos.products(form, first, twos, other)
+                + ones.products(form, first, twos, other)
+                + ones.products(form, other, twos, first)
             )
         return np.concatenate(values)
 
@@ -274,19 +259,19 @@ class _Shared:
         step = max(1, PAIR_BUDGET // (8 * largest))
         for start in range(0, ones.size, step):
             part = slice(start, start + step)
-            (one, steps), (two, others) = self._steps(0, ones[part]), self._steps(1, twos[part])
+            steps, others = self._steps(0, ones[part]), self._steps(1, twos[part])
             k = np.arange(len(steps.rows))
-            values.append(_products(self.forms[0], one, two, steps, k, others, k))
+            values.append(steps.products(self.forms[0], k, others, k))
         return np.concatenate(values)
 
-    def _steps(self, k: int, units: Index, mates: Index | None = None) -> tuple[Any, Steps]:
-        """Units of sample k as a block; with mates less those, over √2."""
+    def _steps(self, k: int, units: Index, mates: Index | None = None) -> Steps:
+        """Units of sample k as steps; with mates less those, over √2."""
         design, form = self.designs[k], self.forms[k]
         members = units if mates is None else np.column_stack([units, mates]).ravel()
         rows, starts = design.rows.take(members)
         cells = np.arange(0, members.size + 1, 1 if mates is None else 2)
         weights = design.weights[rows]
-        return form.block(rows), contrasts(starts, cells, weights, mates is not None)
+        return contrasts(form.block(rows), starts, cells, weights, mates is not None)
 
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(self.forms[0].seed)
