@@ -220,8 +220,9 @@ class FrechetReference:
     def plugin(self, fake: Any) -> float:
         """Plug-in distance of `fake`, biased upward; never negative."""
         with threads_for(max(_work(fake), self._work)):
-            side, real, unit, _ = self._pair(fake if isinstance(fake, Moments) else Sample(fake))
-            return plugin_value(side, real) * factor_of(unit, 2)
+            side, real, unit, _ = self._pair(fake, plain=True)
+            value = plugin_value(side, real)
+            return value if unit == 1.0 else value * factor_of(unit, 2)
 
     def estimate(
         self,
@@ -269,7 +270,9 @@ class FrechetReference:
             )
         )
 
-    def _pair(self, fake: Any) -> tuple[FrechetSample, FrechetSample, float, float]:
+    def _pair(
+        self, fake: Any, *, plain: bool = False
+    ) -> tuple[FrechetSample, FrechetSample, float, float]:
         """Return both samples as they are computed with: moved and scaled where digits need it.
 
         And the power of two by which features were divided, and the largest mean of a feature that
@@ -277,7 +280,7 @@ class FrechetReference:
         """
         if self._origin:
             check_same_encoder({"`fake`": origin_of(fake), "`real`": self._origin})
-        side, real = sample_of("fake", fake), self._side
+        side, real = sample_of("fake", fake, plain=plain), self._side
         check_same_dimension("fake", side.mean.size, "real", real.mean.size)
         common = np.minimum(np.abs(side.mean), np.abs(real.mean))
         spread = math.sqrt(max(side.trace, real.trace) / common.size)

@@ -15,7 +15,7 @@ from genbounds.core.checks import Checked, check_kept, check_sample
 from genbounds.core.design import Design, Index
 from genbounds.core.linalg import EPS
 from genbounds.core.moments import Moments, RowMoments, is_narrow, random_groups, row_moments
-from genbounds.validation import Float, InputError
+from genbounds.validation import Float, InputError, check_features, check_finite
 
 PAIRING_SEED = 20_190_110
 """Fixed, so that the random pairing and halving of rows give the same result at every call."""
@@ -283,11 +283,18 @@ def _single_is_enough(sample: FrechetSample) -> bool:
     return bool((pivots**2 > SINGLE_UNEXPLAINED * variance).all())
 
 
-def sample_of(name: str, x: Any) -> FrechetSample:
-    """Prepare features, a `Sample` of them, or moments; `name` is that of the argument."""
+def sample_of(name: str, x: Any, *, plain: bool = False) -> FrechetSample:
+    """Prepare features, a `Sample` of them, or moments; `name` is that of the argument.
+
+    `plain`: take features as independent rows, whatever they look like.
+    """
     what = SIDES[name == "real"]
     if isinstance(x, Moments):
         return FrechetSample(name, x, seen=check_kept(x, what))
+    if plain:
+        rows = check_features(name, x)
+        check_finite(name, rows)
+        return sample_of_rows(name, rows, None)
     seen = check_sample(name, x, what=what, crossed=True)
     return sample_of_rows(name, seen.rows, seen.design, seen)
 
