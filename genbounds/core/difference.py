@@ -20,7 +20,6 @@ from genbounds.core.estimate import (
     mean_variance,
     student_quantile,
     studentised_interval,
-    tail_probability,
     welch_degrees_of_freedom,
 )
 from genbounds.results import Diagnostic
@@ -91,9 +90,10 @@ class EstimateDifference:
         1 where even the shortest interval holds 0, and where there is no noise to compare with.
         """
         from scipy.optimize import brentq
+        from scipy.special import ndtr, stdtr
 
         own = self.own_interval is not None
-        if self.value == 0.0 or not self.noisy:
+        if self.value == 0.0 or not (own or self.stderr > 0.0):
             return 1.0
 
         def missing(x: float) -> float:
@@ -110,7 +110,10 @@ class EstimateDifference:
         at = longest
         if missing(longest) <= 0.0:
             at = float(brentq(missing, *sorted((shortest, longest)), xtol=xtol))
-        return math.exp(at) if own else tail_probability(at, self.degrees_of_freedom)
+        if own:
+            return math.exp(at)
+        normal = math.isinf(self.degrees_of_freedom)
+        return float(2.0 * (ndtr(-at) if normal else stdtr(self.degrees_of_freedom, -at)))
 
 
 def difference(a: Estimate, b: Estimate) -> EstimateDifference:

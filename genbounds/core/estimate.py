@@ -573,15 +573,6 @@ def welch_degrees_of_freedom(*parts: tuple[float, float]) -> float:
     return 1.0 / weight if weight > 0.0 else math.inf
 
 
-def tail_probability(quantile: float, degrees_of_freedom: float = math.inf) -> float:
-    """Two-sided tail of Student's distribution beyond `quantile`."""
-    from scipy.special import ndtr, stdtr
-
-    if math.isinf(degrees_of_freedom):
-        return float(2.0 * ndtr(-quantile))
-    return float(2.0 * stdtr(degrees_of_freedom, -quantile))
-
-
 def student_quantile(level: float, degrees_of_freedom: float = math.inf) -> float:
     """Two-sided Student quantile at `level`.
 

@@ -202,11 +202,10 @@ def rank(
     names = sorted(estimates, key=lambda name: (sign * estimates[name].value, name))
     pairs = list(combinations(names, 2))
     pair_level = 1.0 - (1.0 - level) / max(len(pairs), 1)
+    gap = gap or (lambda a, b: difference(estimates[a], estimates[b]))
     differences, behind = [], []
     for better, worse in pairs:
-        found = (
-            difference(estimates[better], estimates[worse]) if gap is None else gap(better, worse)
-        )
+        found = gap(better, worse)
         if better == names[0]:
             behind.append((estimates[worse], found))
         low, high = found.interval(pair_level)
@@ -233,12 +232,9 @@ def rank(
     log_scale = any(estimate.log_scale for estimate in estimates.values())
     if log_scale:
         assumptions.append("differences are on the log scale")
-    unknown_reference = any(estimate.missing_rate for estimate in estimates.values())
     ids = {name: estimates[name].sample.row_ids for name in names}
     return Ranking(
-        reference_rows_needed=_reference_rows(estimates, differences)
-        if unknown_reference
-        else None,
+        reference_rows_needed=_reference_rows(estimates, differences),
         metric=metric,
         level=level,
         scores={name: estimates[name].score(level) for name in names},
@@ -251,11 +247,13 @@ def rank(
     )
 
 
-def _reference_rows(estimates: Mapping[str, Estimate], differences: list[Difference]) -> int:
-    """Minimum number of reference rows, which is unknown, at which the differences still hold.
+def _reference_rows(estimates: Mapping[str, Estimate], differences: list[Difference]) -> int | None:
+    """Minimum number of reference rows, where it is unknown, at which the differences still hold.
 
     The bias that m rows leave in a difference is the difference of both models' rates, over m.
     """
+    if not any(estimate.missing_rate for estimate in estimates.values()):
+        return None
     needed = 2.0
     for pair in differences:
         if pair.distinguishable:
@@ -336,10 +334,8 @@ def winner_score(
         value, low, high = -value, -high, -low
     half = -float(ndtri((1.0 - level) / 2.0)) * best.stderr
     ends = best.interval(level)
-    corrected = (
-        best.value + low * (best.value - ends[0]) / half,
-        best.value + high * (ends[1] - best.value) / half,
-    )
+    low, high = low * (best.value - ends[0]) / half, high * (ends[1] - best.value) / half
+    corrected = best.value + low, best.value + high
     moved = replace(
         best,
         value=best.value + value,

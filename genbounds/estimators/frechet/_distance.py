@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -260,15 +261,8 @@ class FrechetReference:
             found = scaled_back(found, unit, power=2)
         if not isinstance(fake, Sample):
             return found
-        return found.warned(
-            *shares_differ(
-                fake,
-                self._classes,
-                lambda x: self.estimate(
-                    x, estimator=estimator, subsets=subsets, influences=influences
-                ),
-            )
-        )
+        again = partial(self.estimate, estimator=estimator, subsets=subsets, influences=influences)
+        return found.warned(*shares_differ(fake, self._classes, again))
 
     def _pair(
         self, fake: Any, *, plain: bool = False
