@@ -232,9 +232,10 @@ def rank(
     log_scale = any(estimate.log_scale for estimate in estimates.values())
     if log_scale:
         assumptions.append("differences are on the log scale")
+    unknown = any(estimate.missing_rate for estimate in estimates.values())
     ids = {name: estimates[name].sample.row_ids for name in names}
     return Ranking(
-        reference_rows_needed=_reference_rows(estimates, differences),
+        reference_rows_needed=_reference_rows(estimates, differences) if unknown else None,
         metric=metric,
         level=level,
         scores={name: estimates[name].score(level) for name in names},
@@ -247,13 +248,11 @@ def rank(
     )
 
 
-def _reference_rows(estimates: Mapping[str, Estimate], differences: list[Difference]) -> int | None:
-    """Minimum number of reference rows, where it is unknown, at which the differences still hold.
+def _reference_rows(estimates: Mapping[str, Estimate], differences: list[Difference]) -> int:
+    """Minimum number of reference rows, which is unknown, at which the differences still hold.
 
     The bias that m rows leave in a difference is the difference of both models' rates, over m.
     """
-    if not any(estimate.missing_rate for estimate in estimates.values()):
-        return None
     needed = 2.0
     for pair in differences:
         if pair.distinguishable:
