@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from io import BytesIO
 from typing import IO, Any
 
@@ -191,34 +191,6 @@ def at(file: IO[bytes], start: int) -> Iterator[IO[bytes]]:
     """Open a file that is open, from byte `start` on."""
     file.seek(start)
     yield file
-
-
-def digests_of(key: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what metadata say of the bytes of the array `key`, as `Stored` takes it."""
-    names = str(metadata.get(key + NAMES_KEY, ""))
-    return {"digest": metadata.get(DIGEST_KEY + key), "names": names}
-
-
-def said_in(
-    metadata: Mapping[str, Any], arrays: Collection[str]
-) -> tuple[dict[str, str], dict[str, str]]:
-    """Return where features came from, and by array of labels its names, as metadata say.
-
-    Raises
-    ------
-    ValueError
-        If they hold the digest of an array that is not there.
-    """
-    origin, names = {}, {}
-    for key, text in metadata.items():
-        if key.startswith(DIGEST_KEY):
-            if key.removeprefix(DIGEST_KEY) not in arrays:
-                raise ValueError("it lacks an array of which it has the checksum")
-        elif isinstance(text, str) and key.endswith(NAMES_KEY):
-            names[key.removesuffix(NAMES_KEY)] = text
-        elif isinstance(text, str):
-            origin[key] = text
-    return origin, names
 
 
 @dataclass
@@ -436,6 +408,32 @@ class Contents:
             labels = _named(shown, called, labels, self.names[name], self.packed)
         labels.flags.writeable = False
         return labels
+
+
+def described(contents: Contents, metadata: Mapping[str, Any]) -> Contents:
+    """Add what metadata say: where features came from, names of labels, digests of arrays.
+
+    Raises
+    ------
+    ValueError
+        If they hold the digest of an array that is not there.
+    """
+    origin, names = {}, {}
+    for key, text in metadata.items():
+        if key.startswith(DIGEST_KEY):
+            if key.removeprefix(DIGEST_KEY) not in contents.arrays:
+                raise ValueError("it lacks an array of which it has the checksum")
+        elif isinstance(text, str) and key.endswith(NAMES_KEY):
+            names[key.removesuffix(NAMES_KEY)] = text
+        elif isinstance(text, str):
+            origin[key] = text
+
+    def array(name: str) -> Stored:
+        digest = metadata.get(DIGEST_KEY + name)
+        return replace(contents.arrays[name](), digest=digest, names=names.get(name, ""))
+
+    arrays = {name: partial(array, name) for name in contents.arrays}
+    return replace(contents, arrays=arrays, origin=origin, names=names)
 
 
 def _advice(stored: Stored) -> str:

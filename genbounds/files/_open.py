@@ -83,22 +83,30 @@ def _opened(path: Path, *, read: bool = True) -> Iterator[Contents]:
         If it is missing, unreadable, empty, not a regular file, of an unknown format, or has
         another size or time of change at the end than at the beginning.
     """
-    shown = display(path)
+    shown, ending = display(path), PurePath(os.fsdecode(path)).suffix.lower()
     try:
         file = open_at_once(path)
     except (OSError, ValueError) as error:
-        raise _unreadable(path, error) from error
+        what = f"cannot be read: {reason_of(error)}"
+        if isinstance(error, FileNotFoundError):
+            # `open` says the same of a path that does not exist and of a link to such a path.
+            link = os.path.islink(path)
+            what = "is a link to a file that is gone" if link else "no such file"
+            what += ": check the path"
+        elif isinstance(error, IsADirectoryError):
+            what = "is a folder: give the file inside it"
+        raise InputError(f"{shown}: {what}.") from error
     with file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode) or status.st_size == 0:
-            raise _without_data(file, status, shown)
+            raise InputError(f"{shown}: {_why_empty(file, status)}.")
         try:
             if not read:
                 yield Contents(shown, status.st_size, {})
-            elif reader := _READERS.get(PurePath(os.fsdecode(path)).suffix.lower()):
-                yield reader(file, status.st_size, shown)
+            elif ending not in _READERS:
+                raise _unknown(shown, ending)
             else:
-                raise _unknown(path)
+                yield _READERS[ending](file, status.st_size, shown)
         except Exception as error:
             if _state(os.fstat(file.fileno())) != _state(status):
                 raise _changed(shown) from error
@@ -120,36 +128,22 @@ def open_at_once(path: Path, mode: str = "rb", flags: int = os.O_RDONLY) -> IO[b
         raise
 
 
-def _unreadable(path: Path, error: Exception) -> InputError:
-    """Return the error of a file that cannot be opened."""
-    if isinstance(error, FileNotFoundError):
-        # `open` says the same of a path that does not exist and of a link to such a path.
-        link = os.path.islink(path)
-        what = "is a link to a file that is gone" if link else "no such file"
-        return InputError(f"{display(path)}: {what}: check the path.")
-    if isinstance(error, IsADirectoryError):
-        return InputError(f"{display(path)}: is a folder: give the file inside it.")
-    return InputError(f"{display(path)}: cannot be read: {reason_of(error)}.")
-
-
-def _without_data(file: IO[bytes], status: os.stat_result, shown: str) -> InputError:
-    """Return the error of what is no file with something in it."""
+def _why_empty(file: IO[bytes], status: os.stat_result) -> str:
+    """Say why this is no file with something in it."""
     if not stat.S_ISREG(status.st_mode):
-        return InputError(f"{shown}: is not a regular file: save it to disk first.")
-    what = "is not a file on a disk: save what it holds to one first"
+        return "is not a regular file: save it to disk first"
     with suppress(OSError):  # what the system makes up, in /proc, has no size either
         if not file.read(1):
-            what = "the file is empty: write it again"
-    return InputError(f"{shown}: {what}.")
+            return "the file is empty: write it again"
+    return "is not a file on a disk: save what it holds to one first"
 
 
-def _unknown(path: Path) -> InputError:
+def _unknown(shown: str, ending: str) -> InputError:
     """Return the error of a file of another format."""
-    ending = PurePath(os.fsdecode(path)).suffix.lower()
     kind = f"`{display(ending, limit=20)}` files are" if ending else "a name without ending is"
     return InputError(
-        f"{display(path)}: {kind} not read: "
-        f"convert it to one of {', '.join(FORMATS)} (pickles are never loaded)."
+        f"{shown}: {kind} not read: convert it to one of {', '.join(FORMATS)} (pickles are never "
+        "loaded)."
     )
 
 
@@ -251,6 +245,7 @@ class _Shard:
     """
 
     path: Path
+    shown: str
     state: tuple[int, ...]
     packed: int
     shape: tuple[int, ...]
@@ -271,6 +266,7 @@ class _Shard:
             names = contents.arrays.keys() - set(contents.columns) - set(FEATURE_KEYS)
             return cls(
                 path=path,
+                shown=contents.shown,
                 state=_state(os.stat(path)),
                 packed=contents.packed,
                 shape=stored.shape,
@@ -278,11 +274,6 @@ class _Shard:
                 labels=frozenset(names),
                 origin=contents.origin,
             )
-
-    @property
-    def shown(self) -> str:
-        """What errors call it."""
-        return display(self.path)
 
     @contextmanager
     def opened(self) -> Iterator[Contents]:
@@ -300,18 +291,12 @@ class _Shard:
             seen = 0
             for chunk in stored.chunks():
                 values = np.frombuffer(chunk, dtype=self.dtype)
-                bad = ~np.isfinite(values)
-                if bad.any():
-                    at = int(bad.argmax())
+                if not (finite := np.isfinite(values)).all():
+                    at = int(finite.argmin())
                     row = (seen + at) // self.shape[1]
                     check_finite(self.shown, values[at : at + 1, np.newaxis], first_row=row)
                 seen += values.size
                 yield chunk
-
-    def label(self, name: str) -> NDArray[Any]:
-        """Read an array of labels."""
-        with self.opened() as contents:
-            return contents.label(name)
 
 
 def _joined(shown: str, paths: Sequence[Path]) -> Contents:
@@ -396,7 +381,10 @@ def _common_origin(shards: Sequence[_Shard]) -> dict[str, str]:
 
 def _labels(name: str, shown: str, shards: Sequence[_Shard]) -> Stored:
     """Read the labels of all rows."""
-    found = [shard.label(name) for shard in shards]
+    found = []
+    for shard in shards:
+        with shard.opened() as contents:
+            found.append(contents.label(name))
     texts = [labels.dtype.kind == "U" for labels in found]
     if any(texts) and not all(texts):
         one, other = shards[texts.index(True)], shards[texts.index(False)]

@@ -23,15 +23,7 @@ import numpy as np
 
 from genbounds._scratch import gather
 from genbounds._text import display
-from genbounds.files._content import (
-    METADATA_KEY,
-    Contents,
-    Stored,
-    at,
-    check_bomb,
-    digests_of,
-    said_in,
-)
+from genbounds.files._content import METADATA_KEY, Contents, Stored, at, check_bomb, described
 from genbounds.validation import InputError
 
 # A header of NumPy's own is some hundred bytes; its reader refuses more than 10,000 characters.
@@ -88,7 +80,6 @@ def npz_contents(file: IO[bytes], size: int, shown: str) -> Contents:
     """Read the list of arrays in a ``.npz`` file, and its metadata."""
     archive = open_zip(file)
     members: dict[str, Callable[[], Stored]] = {}
-    metadata: dict[str, Any] = {}
     for info in archive.infolist():
         key = info.filename.removesuffix(".npy")
         if key in members:
@@ -99,15 +90,14 @@ def npz_contents(file: IO[bytes], size: int, shown: str) -> Contents:
             # Each name stands in the file twice; where they differ, an array would go unseen.
             archive.open(info).close()
         called = f"{shown} ({display(key, limit=40)})"
-        members[key] = partial(_npz_member, archive, info, called, key, metadata)
+        members[key] = partial(_npz_member, archive, info, called)
+    metadata: Any = {}
     if METADATA_KEY in members:
         # Another program's array of that name is none of ours.
         with suppress(InputError, ValueError, RecursionError):
-            found = json.loads(members[METADATA_KEY]().load().tobytes().decode())
-            metadata |= found if isinstance(found, dict) else {}
-    origin, names = said_in(metadata, members)
-    known = partial(_known_n, file, size)
-    return Contents(shown, size, members, origin=origin, names=names, known_n=known)
+            metadata = json.loads(members[METADATA_KEY]().load().tobytes().decode())
+    contents = Contents(shown, size, members, known_n=partial(_known_n, file, size))
+    return described(contents, metadata if isinstance(metadata, dict) else {})
 
 
 def _known_n(file: IO[bytes], size: int) -> int | None:
@@ -122,13 +112,7 @@ def _known_n(file: IO[bytes], size: int) -> int | None:
     return KNOWN_PACKS[digest][1] if digest in KNOWN_PACKS else None
 
 
-def _npz_member(
-    archive: zipfile.ZipFile,
-    info: zipfile.ZipInfo,
-    shown: str,
-    key: str,
-    metadata: Mapping[str, Any],
-) -> Stored:
+def _npz_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, shown: str) -> Stored:
     """Read the header of one array."""
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise InputError(
@@ -146,8 +130,7 @@ def _npz_member(
             stream.read(start)  # a seek would leave out the checksum
             yield stream
 
-    digests = digests_of(key, metadata)
-    return Stored(shown, shape, dtype, fortran=fortran, data=data, **digests)
+    return Stored(shown, shape, dtype, fortran=fortran, data=data)
 
 
 def _npy_header(
@@ -221,7 +204,6 @@ def safetensors_contents(file: IO[bytes], size: int, shown: str) -> Contents:
     """
     header, start = _header(file, size)
     metadata = header.pop(_METADATA, {})
-    origin, names = said_in(metadata, header)
     end = 0
     for entry in sorted(header.values(), key=lambda entry: entry["data_offsets"]):
         shape, (first, last) = entry["shape"], entry["data_offsets"]
@@ -236,10 +218,9 @@ def safetensors_contents(file: IO[bytes], size: int, shown: str) -> Contents:
     if end != size - start:
         raise ValueError(f"{end} bytes were announced and {size - start} are there")
     members: dict[str, Callable[[], Stored]] = {
-        key: partial(_member, file, start, key, entry, shown, metadata)
-        for key, entry in header.items()
+        key: partial(_member, file, start, key, entry, shown) for key, entry in header.items()
     }
-    return Contents(shown, size, members, origin=origin, names=names)
+    return described(Contents(shown, size, members), metadata)
 
 
 def _header(file: IO[bytes], size: int) -> tuple[dict[str, Any], int]:
@@ -282,14 +263,7 @@ def _dtype(name: str) -> np.dtype[Any] | None:
     return None if code is None else np.dtype(code)
 
 
-def _member(
-    file: IO[bytes],
-    start: int,
-    key: str,
-    entry: dict[str, Any],
-    shown: str,
-    metadata: Mapping[str, Any],
-) -> Stored:
+def _member(file: IO[bytes], start: int, key: str, entry: dict[str, Any], shown: str) -> Stored:
     dtype = _dtype(entry["dtype"])
     if dtype is None:
         raise InputError(
@@ -298,7 +272,7 @@ def _member(
         )
     shape = tuple(entry["shape"])
     data = partial(at, file, start + entry["data_offsets"][0])
-    stored = Stored(shown, shape, dtype, data=data, **digests_of(key, metadata))
+    stored = Stored(shown, shape, dtype, data=data)
     if entry["dtype"] != "BF16":
         return stored
     single = np.dtype("<f4")

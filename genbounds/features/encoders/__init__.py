@@ -11,15 +11,7 @@ from typing import Any
 from genbounds.features._encoder import Encoder
 from genbounds.features.encoders import _inception, _networks, _python
 from genbounds.features.encoders._request import PRECISIONS, Request
-from genbounds.features.encoders._weights import (
-    Weights,
-    existing,
-    fetch,
-    find_weights,
-    hub_cache,
-    offline,
-    torch_cache,
-)
+from genbounds.features.encoders._weights import Weights, fetch, find_weights, offline
 from genbounds.origins import RANDOM
 from genbounds.validation import InputError, check_choice, meant
 
@@ -159,6 +151,4 @@ def download(name: str, *, folder: str | os.PathLike[str] | None = None) -> Path
         )
     with offline():
         wanted = weights_of(Request(name=f"{family}:{model}", model=model))
-    if folder is not None:
-        return fetch(name, wanted, Path(folder))
-    return existing(hub_cache(), wanted) or fetch(name, wanted, torch_cache())
+    return fetch(name, wanted, None if folder is None else Path(folder))

@@ -12,13 +12,7 @@ from numpy.typing import NDArray
 
 from genbounds.features._encoder import Encoder, Preprocessing, as_picture
 from genbounds.features.encoders._networks import load_script
-from genbounds.features.encoders._request import (
-    Request,
-    building,
-    followed_by,
-    read_weights,
-    torch_encoder,
-)
+from genbounds.features.encoders._request import Request, followed_by, read_weights
 from genbounds.features.encoders._weights import Weights
 from genbounds.validation import InputError
 
@@ -61,7 +55,7 @@ def pytorch_fid_encoder(request: Request) -> Encoder:
     """
     pytorch_fid_weights(request)  # is there such a width?
     network = _network(request, request.model, normalise=True)
-    return torch_encoder(request, network, libraries=("pytorch-fid", "torchvision"), size=_SIDE)
+    return request.torch_encoder(network, libraries=("pytorch-fid", "torchvision"), size=_SIDE)
 
 
 def inception_weights(request: Request) -> Weights:
@@ -80,11 +74,11 @@ def inception_encoder(request: Request) -> Encoder:
             "options out, or name pytorch-fid:2048."
         )
     if request.model == "clean" and request.path is not None:
-        with building(request):
+        with request.building():
             network = _flat(load_script(request.path).layers)
-        return torch_encoder(request, network, libraries=(), pixels=pixels)
+        return request.torch_encoder(network, libraries=(), pixels=pixels)
     network = _network(request, "2048", normalise=False)
-    return torch_encoder(request, network, libraries=("pytorch-fid", "torchvision"), pixels=pixels)
+    return request.torch_encoder(network, libraries=("pytorch-fid", "torchvision"), pixels=pixels)
 
 
 def inception_library(request: Request) -> Any:
@@ -121,7 +115,7 @@ def _network(request: Request, width: str, *, normalise: bool) -> Any:
 
     # It asks for its weights by their address; the answer comes from the file, or is not used.
     with (
-        building(request),
+        request.building(),
         mock.patch.object(inception, "load_state_dict_from_url", from_the_file),
         mock.patch.object(inception, "_inception_v3", untrained if path is None else original),
     ):

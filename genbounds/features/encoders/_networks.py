@@ -16,21 +16,8 @@ from numpy.typing import NDArray
 from genbounds._process import silenced
 from genbounds._text import display
 from genbounds.features._encoder import Encoder, FunctionEncoder, stack_images
-from genbounds.features.encoders._request import (
-    Request,
-    building,
-    check_weights,
-    followed_by,
-    read_weights,
-    torch_encoder,
-)
-from genbounds.features.encoders._weights import (
-    Weights,
-    file_digest,
-    find_weights,
-    published,
-    versions,
-)
+from genbounds.features.encoders._request import Request, check_weights, followed_by, read_weights
+from genbounds.features.encoders._weights import Weights, file_digest, find_weights, versions
 from genbounds.validation import InputError
 
 # --- torchvision --------------------------------------------------------------------------------
@@ -42,7 +29,7 @@ _OPTIONS: dict[str, dict[str, bool]] = {"inception_v3": _INCEPTION, "googlenet":
 
 def torchvision_weights(request: Request) -> Weights:
     """Say which file ``torchvision:MODEL`` needs (``MODEL/WEIGHTS`` for particular weights)."""
-    return published(_torchvision_entry(request).url)
+    return Weights.published(_torchvision_entry(request).url)
 
 
 def _torchvision_entry(request: Request) -> Any:
@@ -68,7 +55,7 @@ def torchvision_encoder(request: Request) -> Encoder:
     from torchvision import models
 
     name = request.model.partition("/")[0]
-    with building(request):
+    with request.building():
         model = models.get_model(name, weights=None, **_OPTIONS.get(name, {}))
         if request.path is not None:
             model.load_state_dict(read_weights(request.path))
@@ -80,8 +67,7 @@ def torchvision_encoder(request: Request) -> Encoder:
     # In place of the last one, so that the network returns what enters it.
     parent, _, child = linear[-1].rpartition(".")
     setattr(model.get_submodule(parent), child, nn.Identity())
-    return torch_encoder(
-        request,
+    return request.torch_encoder(
         model,
         libraries=("torchvision",),
         name=f"torchvision:{name}",
@@ -106,7 +92,7 @@ def timm_weights(request: Request) -> Weights:
     if repository and repository.endswith("/"):
         repository += f"{config.architecture}.{config.tag}"
     hub_names = (config.hf_hub_filename, "model.safetensors", "pytorch_model.bin")
-    return published(config.url, *(hub_names if repository else ()), repository=repository)
+    return Weights.published(config.url, *(hub_names if repository else ()), repository=repository)
 
 
 def _timm(request: Request) -> Any:
@@ -121,7 +107,7 @@ def timm_encoder(request: Request) -> Encoder:
     """Load ``timm:MODEL``."""
     timm, path = _timm(request), request.path
     options = {}
-    with building(request):
+    with request.building():
         model = timm.create_model(request.model, pretrained=False)
         if request.overrides.get("size") and model.pretrained_cfg.get("fixed_input_size"):
             # A transformer's position embeddings are made for one size; timm resamples them.
@@ -140,8 +126,7 @@ def timm_encoder(request: Request) -> Encoder:
     data = timm.data.resolve_data_config(model=model)
     size, crop = data["input_size"][-1], data["crop_pct"]
     stretched = data.get("crop_mode") == "squash" and crop == 1.0
-    return torch_encoder(
-        request,
+    return request.torch_encoder(
         model,
         libraries=("timm", "torchvision"),
         size=size,
@@ -168,7 +153,7 @@ def open_clip_weights(request: Request) -> Weights:
     """Say which file ``open_clip:MODEL`` needs (``MODEL/TAG`` for particular weights)."""
     entry = _open_clip_entry(request)[1]
     repository = (entry.get("hf_hub") or "").rstrip("/") or None
-    return published(entry.get("url"), *_HUB_NAMES, repository=repository)
+    return Weights.published(entry.get("url"), *_HUB_NAMES, repository=repository)
 
 
 def _open_clip_entry(request: Request) -> tuple[Any, Any]:
@@ -189,7 +174,7 @@ def open_clip_encoder(request: Request) -> Encoder:
     name, path = request.model.partition("/")[0], request.path
     # OpenAI's own files are programs; open_clip reads their tensors only if it may unpickle.
     script = load_script(path) if path is not None and _is_script(path) else None
-    with building(request):
+    with request.building():
         if path is not None and script is None:
             check_weights(path)
         model = open_clip.create_model(
@@ -206,8 +191,7 @@ def open_clip_encoder(request: Request) -> Encoder:
     keys = ("mean", "std", "interpolation", "resize_mode")
     config = model.visual.preprocess_cfg | {key: entry[key] for key in keys if entry.get(key)}
     size = config["size"]
-    return torch_encoder(
-        request,
+    return request.torch_encoder(
         # The network of the images alone; that of the texts can be freed.
         followed_by(model.visual, lambda found: found[0] if isinstance(found, tuple) else found),
         libraries=("open_clip_torch",),
@@ -249,7 +233,7 @@ def torchscript_encoder(request: Request) -> Encoder:
     request.library("torch", "torch")
     path = request.file()
     name, weights = f"torchscript:{path.name}", file_digest(path)
-    return torch_encoder(request, load_script(path), libraries=(), name=name, weights=weights)
+    return request.torch_encoder(load_script(path), libraries=(), name=name, weights=weights)
 
 
 # --- ONNX ---------------------------------------------------------------------------------------

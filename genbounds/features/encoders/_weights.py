@@ -95,6 +95,17 @@ class Weights:
     sha256: str | None = None
     size: int | None = None
 
+    @classmethod
+    def published(
+        cls, url: str | None, *others: str | None, repository: str | None = None
+    ) -> Weights:
+        """Describe a file by its address, and by the names that the Hugging Face hub gives it."""
+        own = [url.rpartition("/")[2]] if url else []
+        names = tuple(name for name in (*own, *others) if name)
+        return cls(
+            names=names, url=url or None, repository=repository or None, sha256=_checksum(url or "")
+        )
+
     @property
     def whence(self) -> str:
         """Where to get it, with size and checksum as far as they are known."""
@@ -109,15 +120,6 @@ class Weights:
             *([f"{hub} of {self.repository} on the Hugging Face hub"] if self.repository else []),
         ]
         return (", or ".join(ways) or "them") + (f" ({', '.join(facts)})" if facts else "")
-
-
-def published(url: str | None, *others: str | None, repository: str | None = None) -> Weights:
-    """Describe a file by its address, and by the names that the Hugging Face hub gives it."""
-    own = [url.rpartition("/")[2]] if url else []
-    names = tuple(name for name in (*own, *others) if name)
-    return Weights(
-        names=names, url=url or None, repository=repository or None, sha256=_checksum(url or "")
-    )
 
 
 def _checksum(url: str) -> str | None:
@@ -191,8 +193,8 @@ def _candidates(place: Path, wanted: Weights) -> Iterator[Path]:
                     yield snapshots / revision / name
 
 
-def fetch(encoder: str, wanted: Weights, folder: Path) -> Path:
-    """Return the file of weights in `folder`; fetch it if it is not there.
+def fetch(encoder: str, wanted: Weights, folder: Path | None) -> Path:
+    """Return the file of weights in `folder`, or in PyTorch's or the hub's cache; else fetch it.
 
     Raises
     ------
@@ -200,6 +202,10 @@ def fetch(encoder: str, wanted: Weights, folder: Path) -> Path:
         If no checksum is published; if the server, the proxy or the disk fails; or if the file
         has another checksum. Nothing is left half-written.
     """
+    if folder is None:
+        if (found := existing(hub_cache(), wanted)) is not None:
+            return found
+        folder = torch_cache()
     target = folder / wanted.names[0]
     by_hand = f"get {wanted.whence} yourself and save it as {display(target)}"
     if wanted.sha256 is None and target.exists():
@@ -210,11 +216,11 @@ def fetch(encoder: str, wanted: Weights, folder: Path) -> Path:
             ", or name the file with --weights."
         )
     if target.exists():
-        found = file_digest(target).removeprefix("sha256:")
-        if found.startswith(wanted.sha256):
+        digest = file_digest(target).removeprefix("sha256:")
+        if digest.startswith(wanted.sha256):
             return target
         raise InputError(
-            f"{display(target)}: has SHA-256 {found} instead of {wanted.sha256}: it is another "
+            f"{display(target)}: has SHA-256 {digest} instead of {wanted.sha256}: it is another "
             "file or a part of it: delete it, then run this again."
         )
     with written_aside(target) as file:
