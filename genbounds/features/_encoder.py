@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.validation import InputError, check_choice, check_count
+from genbounds.validation import InputError, check_choice, check_count, check_positive
 
 Kind = Literal["images", "texts", "files", "rows"]
 KINDS: tuple[Kind, ...] = ("images", "texts", "files", "rows")
@@ -153,16 +153,15 @@ class Preprocessing:
         check_choice("interpolation", self.interpolation, INTERPOLATIONS)
         if self.channels not in (1, 3):
             raise InputError(f"`channels` must be 3 (colour) or 1 (grey); got {self.channels!r}.")
-        if not 0.0 < self.white < np.inf:
-            raise InputError(f"`white` must be a positive number; got {self.white!r}.")
+        check_positive("white", self.white)
         for name, values in {"mean": self.mean, "std": self.std}.items():
             if len(values) not in (1, self.channels) or not np.isfinite(values).all():
                 raise InputError(
                     f"`{name}` must be one number, or one for each of the {self.channels} channels;"
                     f" got {values!r}."
                 )
-        if not all(value > 0.0 for value in self.std):
-            raise InputError(f"`std` must be positive; got {self.std!r}.")
+        for value in self.std:
+            check_positive("std", value)
         if self.resize is not None and (self.size is None or self.resize < self.size):
             raise InputError(f"`resize` must be at least `size`; got {self.resize!r}.")
 

@@ -59,8 +59,6 @@ class Extraction(AsJson):
         Every reason not to trust them, and files that were replaced.
     """
 
-    _json = "out moments n d resumed origin notes"
-
     out: Path | None
     moments: Path | None
     n: int

@@ -283,13 +283,11 @@ def _feature_columns(table: Any, columns: list[str], size: int, shown: str) -> S
                 "not numbers: keep a column of lists `features`, or numeric columns only."
             )
     rows = table.metadata.num_rows
-    if rows < 1 or not columns:
-        raise InputError(f"{shown}: has {rows} rows and {len(columns)} columns: write it again.")
     batches = table.iter_batches(batch_size=_BATCH, columns=columns)
     blocks = (_block(batch, as_lists, shown) for batch in batches if batch.num_rows)
-    first = next(blocks, None)
+    first = next(blocks, None) if columns else None
     if first is None:
-        raise InputError(f"{shown}: has {rows} rows announced and none there: write it again.")
+        raise InputError(f"{shown}: has {rows} rows and {len(columns)} columns: write it again.")
     shape = (rows, first.shape[1])
     check_bomb(shown, math.prod(shape) * first.itemsize, size)
 

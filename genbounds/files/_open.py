@@ -24,14 +24,8 @@ from numpy.typing import NDArray
 
 from genbounds._scratch import gather, scratch_folder
 from genbounds._text import display, quoted
-from genbounds.files._content import (
-    FEATURE_KEYS,
-    LABEL_KEYS,
-    STATISTICS_KEYS,
-    Contents,
-    Stored,
-    check_bomb,
-)
+from genbounds.files import _content
+from genbounds.files._content import Contents, Stored
 from genbounds.files._foreign import parquet_contents, torch_contents
 from genbounds.files._plain import npy_contents, npz_contents, safetensors_contents
 from genbounds.origins import NOTED, STAMPS, Part, check_same_encoder, part_order
@@ -263,7 +257,7 @@ class _Shard:
                     f"{contents.shown}: holds statistics (mu, sigma), which are no rows of a "
                     "sample: pass the files of features, or merge them by Moments.merge."
                 )
-            names = contents.arrays.keys() - set(contents.columns) - set(FEATURE_KEYS)
+            names = contents.arrays.keys() - set(contents.columns) - set(_content.FEATURE_KEYS)
             return cls(
                 path=path,
                 shown=contents.shown,
@@ -359,7 +353,7 @@ def _check_alike(shards: Sequence[_Shard]) -> None:
                 f"{other}: holds {display(shard.dtype)} and {one} {display(first.dtype)}: write "
                 "all shards in one type."
             )
-        for name in (shard.labels ^ first.labels) & set(LABEL_KEYS):
+        for name in (shard.labels ^ first.labels) & set(_content.LABEL_KEYS):
             there, lacks = (one, other) if name in first.labels else (other, one)
             raise InputError(
                 f"{lacks}: has no {name}, and {there} has: write them to every shard, or to none."
@@ -392,7 +386,7 @@ def _labels(name: str, shown: str, shards: Sequence[_Shard]) -> Stored:
             f"{other.shown}: has numbers in {display(name, limit=40)}, and {one.shown} has texts: "
             "write the same in every shard."
         )
-    check_bomb(
+    _content.check_bomb(
         shown,
         sum(map(len, found)) * max(labels.itemsize for labels in found),
         sum(shard.packed for shard in shards),
@@ -425,7 +419,7 @@ class Header:
     images: bool
 
 
-def read_header(path: Paths, statistics: tuple[str, str] = STATISTICS_KEYS) -> Header:
+def read_header(path: Paths, statistics: tuple[str, str] = _content.STATISTICS_KEYS) -> Header:
     """Read what `read_metadata` and `image_count` do, and the shape, opening the file once.
 
     Parameters

@@ -185,9 +185,7 @@ def open_features_writer(
     """
     suffix = check_name(path, "features")
     little = np.dtype(dtype).newbyteorder("<")
-    beside, names = _checked_labels(labels or {}, shape[0]), dict[str, str]()
-    if suffix == ".safetensors":
-        beside, names = _numbered(beside)
+    beside, names = _checked_labels(labels or {}, shape[0], numbered=suffix == ".safetensors")
     main = "reps" if suffix == ".npz" else "features"
     forms = {main: (shape, little)} | {key: (x.shape, x.dtype) for key, x in beside.items()}
     digests = {
@@ -231,18 +229,6 @@ def _npy_header(stream: IO[bytes], shape: tuple[int, int], dtype: np.dtype[Any])
     np.lib.format.write_array_header_1_0(stream, form)
 
 
-def _numbered(labels: Mapping[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """Return labels as .safetensors can hold them, and the names of those that were texts."""
-    arrays, names = {}, {}
-    for key, array in labels.items():
-        if array.dtype.kind == "U":  # as integers, and their names in the order of these
-            texts, codes = np.unique(array, return_inverse=True)
-            arrays[key], names[key + NAMES_KEY] = codes.astype("<i4"), json.dumps(texts.tolist())
-        else:
-            arrays[key] = array.astype("<i8")
-    return arrays, names
-
-
 @contextmanager
 def _blocks_into(
     stream: IO[bytes],
@@ -270,18 +256,29 @@ def _blocks_into(
         raise InputError(f"{display(path)}: {shape[0]} rows were announced and {written} came.")
 
 
-def _checked_labels(labels: Mapping[str, NDArray[Any]], n: int) -> dict[str, NDArray[Any]]:
-    """Check labels that are to be written beside n rows."""
-    checked = {}
-    for name, values in labels.items():
+def _checked_labels(
+    labels: Mapping[str, NDArray[Any]], n: int, *, numbered: bool
+) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """Check labels that are to be written beside n rows.
+
+    Where they must be `numbered`, texts become integers, and their names, in the order of these,
+    come second, for the metadata.
+    """
+    arrays, names = {}, {}
+    for key, values in labels.items():
         array = np.asarray(values)
         if array.shape != (n,) or array.dtype.kind not in "iuU":
             raise InputError(
-                f"`{name}` must hold {n} integers or texts, one per row; "
+                f"`{key}` must hold {n} integers or texts, one per row; "
                 f"got {array.dtype} of shape {array.shape}."
             )
-        checked[name] = array
-    return checked
+        if numbered and array.dtype.kind == "U":
+            texts, codes = np.unique(array, return_inverse=True)
+            array, names[key + NAMES_KEY] = codes.astype("<i4"), json.dumps(texts.tolist())
+        elif numbered:
+            array = array.astype("<i8")
+        arrays[key] = array
+    return arrays, names
 
 
 # --- one run at a time in a folder ---------------------------------------------------------------

@@ -99,12 +99,16 @@ class Weights:
     def published(
         cls, url: str | None, *others: str | None, repository: str | None = None
     ) -> Weights:
-        """Describe a file by its address, and by the names that the Hugging Face hub gives it."""
+        """Describe a file by its address, and by the names that the Hugging Face hub gives it.
+
+        Publishers put its SHA-256, or the first digits, into the address: OpenAI's stands before
+        the name; torch.hub's, torchvision's and OpenCLIP's ends the name.
+        """
         own = [url.rpartition("/")[2]] if url else []
         names = tuple(name for name in (*own, *others) if name)
-        return cls(
-            names=names, url=url or None, repository=repository or None, sha256=_checksum(url or "")
-        )
+        found = re.search(r"/([0-9a-f]{64})/[^/]+$|-([0-9a-f]{8,64})\.[a-z]+$", url or "")
+        sha256 = None if found is None else found[1] or found[2]
+        return cls(names=names, url=url or None, repository=repository or None, sha256=sha256)
 
     @property
     def whence(self) -> str:
@@ -120,15 +124,6 @@ class Weights:
             *([f"{hub} of {self.repository} on the Hugging Face hub"] if self.repository else []),
         ]
         return (", or ".join(ways) or "them") + (f" ({', '.join(facts)})" if facts else "")
-
-
-def _checksum(url: str) -> str | None:
-    """Return the SHA-256, or its first digits, where publishers put it into the address.
-
-    OpenAI's stands before the name; torch.hub's, torchvision's and OpenCLIP's ends the name.
-    """
-    found = re.search(r"/([0-9a-f]{64})/[^/]+$|-([0-9a-f]{8,64})\.[a-z]+$", url)
-    return None if found is None else found[1] or found[2]
 
 
 def find_weights(encoder: str, wanted: Weights, given: Path | None) -> Path:

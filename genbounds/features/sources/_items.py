@@ -103,11 +103,10 @@ class Stacked(Source):
             yield Item(f"{display(self._path)}, image {number}", image)
 
 
-class Rows(Source):
+class Rows(Stacked):
     """Features that somebody computed already."""
 
     kind: Kind = "rows"
-    count: int
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -116,9 +115,6 @@ class Rows(Source):
     def origin(self) -> Mapping[str, str]:
         known = files.read_metadata(self._path)
         return {key: value for key, value in known.items() if key not in STAMPS}
-
-    def labels(self) -> dict[str, NDArray[Any]]:
-        return files.label_arrays(self._path, self.count)
 
     def items(self, start: int = 0) -> Iterator[Item]:
         # A plain view: memmap's own indexing is slow.
