@@ -37,7 +37,7 @@ def at_least(minimum: int) -> Assumption:
     return _asking(f"n ≥ {minimum}", _enough, minimum)
 
 
-def effective_rank_samples(factor: float) -> Assumption:
+def rank_samples(factor: float) -> Assumption:
     """Ask for n ≥ 4 r(Σ) + log(factor/δ), where covariance bounds by effective rank begin."""
     return _asking(f"n ≥ 4 r(Σ) + log({factor:g}/δ)", _enough_for_rank, factor)
 

@@ -300,9 +300,29 @@ class Part:
         return self._width(c.part(self._name, **shared), **quantities)
 
 
-def quantity(name: str, text: str, function: Callable[..., Any]) -> Quantity:
-    """`Quantity` by position."""
-    return Quantity(name=name, text=text, function=function)
+@dataclass(frozen=True, slots=True)
+class ByName:
+    """A function whose parameters are, in their order, the quantities of these `names`."""
+
+    function: Callable[..., Any]
+    names: tuple[str, ...]
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return _signature(*self.names)
+
+    def __call__(self, **quantities: Any) -> Any:
+        return self.function(*(quantities[name] for name in self.names))
+
+
+def quantity(name: str, text: str, function: Callable[..., Any], *names: str) -> Quantity:
+    """`Quantity` by position; `names` of what `function` takes, if its parameters have others."""
+    return Quantity(name=name, text=text, function=ByName(function, names) if names else function)
+
+
+def gap(a: Any, b: Any) -> Any:
+    """Return |a − b|."""
+    return np.abs(a - b)
 
 
 def kind(

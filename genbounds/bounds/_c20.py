@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from genbounds.bounds import _quasi as quasi
+from genbounds.bounds import _inequalities as ineq
 from genbounds.bounds import _rates as rates
 from genbounds.bounds._assumptions import any_law
 
@@ -13,7 +13,7 @@ _POSTERIORS = any_law("posteriors on the simplex")
 _FUNCTIONS = any_law("functions of bounded Hardy–Krause variation")
 
 STATEMENTS = (
-    quasi.INTEGRAL("c20.koksma-hlawka", quasi.koksma_hlawka, factor=1.0, faces=1.0)(
+    ineq.INTEGRAL("c20.koksma-hlawka", ineq.koksma_hlawka, factor=1.0, faces=1.0)(
         claim="|I − Î| ≤ V[f] D*_N, V of Hardy and Krause, D*_N the star discrepancy",
         latex=r"|I-\hat I| \le V[f]\,D^*_N",
         source="C20 (9)",

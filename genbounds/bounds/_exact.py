@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from genbounds.bounds import _inequalities, _quasi, _visits
+from genbounds.bounds import _inequalities
 from genbounds.bounds._bound import Bound, Constants, Inputs
-from genbounds.bounds._inequalities import CLIP
 from genbounds.bounds._numbers import real
 from genbounds.validation import check_installed
 
@@ -71,15 +70,14 @@ def exact_sides(bound: Bound, inputs: Inputs) -> ExactSides | None:
 
 def takes_exact(function: Callable[..., Any]) -> bool:
     """Whether a side is a function of this library that takes exact numbers as well."""
-    name = getattr(function, "__name__", "")
-    return any(function is vars(module).get(name) for module in (_inequalities, _quasi, _visits))
+    return vars(_inequalities).get(getattr(function, "__name__", "")) is function
 
 
 def _number(constant: float) -> Any:
     """Return the number that a printed constant stands for: 1/e, or a short fraction."""
     from mpmath import mp
 
-    if constant == CLIP:
+    if constant == _inequalities.CLIP:
         return 1 / mp.e
     short = Fraction(constant).limit_denominator(1000)
     return short if float(short) == constant else Fraction(constant)

@@ -12,28 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from genbounds.bounds import _covariances as cov
 from genbounds.bounds import _means as means
 from genbounds.bounds._assumptions import DEFINITE_REFERENCE, GAUSSIAN
-from genbounds.bounds._bound import Composed, Constants, Part, Width, kind, quantity
+from genbounds.bounds._bound import Composed, Constants, Part, Width, gap, kind, quantity
+from genbounds.bounds._numbers import operator_norm
 from genbounds.validation import Float
 
-
-def _distance_error(distance_plugin: Float, distance: float) -> Float:
-    return np.abs(distance_plugin - distance)
-
-
-def _distance_excess(distance_plugin: Float, distance: float) -> Float:
-    return distance_plugin - distance
-
-
-def _distance_range(distance_plugin: Float) -> Float:
-    return distance_plugin
-
-
-DISTANCE_ERROR = quantity("distance-error", "|FD_n − FD|", _distance_error)
-DISTANCE_EXCESS = quantity("distance-excess", "FD_n − FD", _distance_excess)
-DISTANCE_RANGE = quantity("distance-range", "FD_n", _distance_range)
+DISTANCE_ERROR = quantity("distance-error", "|FD_n − FD|", gap, "distance_plugin", "distance")
+DISTANCE_EXCESS = quantity(
+    "distance-excess", "FD_n − FD", np.subtract, "distance_plugin", "distance"
+)
+DISTANCE_RANGE = quantity("distance-range", "FD_n", np.asarray, "distance_plugin")
 
 DISTANCE = kind("frechet-gaussian", DISTANCE_ERROR, GAUSSIAN, DEFINITE_REFERENCE)
 BONUS = kind(
@@ -117,7 +106,7 @@ m25_bonus = Composed(
     m25_decomposition,
     mean_error_norm=Part("mean", means.mean_norm),
     covariance_error=Composed(
-        Part("mean", means.mean_norm_squared), Part("rank", cov.effective_rank_psi)
+        Part("mean", means.mean_norm_squared), Part("rank", means.effective_rank_psi)
     ),
 )
 m25_naive_bonus = Composed(
@@ -127,10 +116,10 @@ _BOUNDED_MEAN = Part("mean", means.bounded_mean_norm)
 m25_bounded_bonus = Composed(
     m25_bounded_decomposition,
     mean_error_norm=_BOUNDED_MEAN,
-    covariance_error=_covariance_width(_BOUNDED_MEAN, cov.effective_rank_psi),
+    covariance_error=_covariance_width(_BOUNDED_MEAN, means.effective_rank_psi),
 )
-o24_bonus = _o24_bonus(means.absolute_sum_mean_norm, cov.effective_rank_variance)
-o24_naive_bonus = _o24_bonus(means.naive_mean_norm, cov.dimension)
+o24_bonus = _o24_bonus(means.absolute_sum_mean_norm, means.effective_rank_variance)
+o24_naive_bonus = _o24_bonus(means.naive_mean_norm, means.dimension)
 
 
 # --- from estimates -----------------------------------------------------------------------------
@@ -202,7 +191,7 @@ def m25_plugin_bonus(
 ) -> Any:
     """Bonus of M25 (6) with the norms of the thresholded sample covariance (M25 App. C.3)."""
     kept = adaptive_threshold(c, covariance, n)
-    trace, operator = np.trace(kept, axis1=-2, axis2=-1), cov.operator_norm(kept)
+    trace, operator = np.trace(kept, axis1=-2, axis2=-1), operator_norm(kept)
     return m25_bonus(
         c,
         n=n,
@@ -250,12 +239,11 @@ def _sharp_root_term(
 _TERMS = (_gap_term, Part("mean", means.laurent_massart, "union"), _perturbation_term)
 
 distance_decomposition = Composed(_mean_term, means.laurent_massart, _perturbation_term)
-distance_bonus = Composed(*_TERMS, covariance_error=cov.centred_covariance)
+distance_bonus = Composed(*_TERMS, covariance_error=means.centred_covariance)
 distance_naive_bonus = Composed(
     *_TERMS,
     covariance_error=Composed(
-        Part("raw", cov.dimension, "tail"),
-        Part("mean", means.laurent_massart_mean_norm, "union"),
+        Part("raw", means.dimension, "tail"), Part("mean", means.laurent_massart_mean_norm, "union")
     ),
 )
 sharp_bonus = Composed(_gap_term, means.laurent_massart, _sharp_root_term)
@@ -281,7 +269,7 @@ def data_driven_bonus(
     unbiased = np.maximum(1.0 - c["bias"] * (d + 1.0) / m, 0.0)
     with np.errstate(divide="ignore"):
         trace = np.divide(scale * np.trace(covariance, axis1=-2, axis2=-1), shrink)
-        operator = np.divide(scale * cov.operator_norm(covariance), shrink)
+        operator = np.divide(scale * operator_norm(covariance), shrink)
         product = np.divide(scale * np.einsum("...ij,ji->...", covariance, reference_cov), shrink)
         reach = np.sqrt(scale) * sample_trace_root + np.sqrt(product) * spread
         most = np.minimum(np.divide(reach, unbiased), np.sqrt(trace * reference_trace))

@@ -7,35 +7,21 @@ from typing import Any
 import numpy as np
 
 from genbounds.bounds._assumptions import POSTERIORS, at_least
-from genbounds.bounds._bound import Composed, Constants, kind, quantity
+from genbounds.bounds._bound import Composed, Constants, gap, kind, quantity
 from genbounds.bounds._inequalities import clip, entropy_sum
 from genbounds.validation import Float
 
 
-def _marginal_error(mean_posterior: Float, marginal: Float) -> Float:
-    return np.abs(mean_posterior - marginal)
+def _one() -> float:
+    return 1.0
 
 
-def _log_score(log_score: Float) -> Float:
-    return np.asarray(log_score)
-
-
-def _log_classes(d: Any) -> Any:
-    return np.log(d)
-
-
-def _one() -> Float:
-    return np.asarray(1.0)
-
-
-def _entropy(marginal: Float) -> Float:
-    return entropy_sum(marginal)
-
-
-MARGINAL_ERROR = quantity("marginal-error", "|p̃_j − p_j| for some j", _marginal_error)
-MARGINAL_ENTROPY = quantity("marginal-entropy", "H(p)", _entropy)
-LOG_SCORE = quantity("log-score", "log IS", _log_score)
-LOG_CLASSES = quantity("log-classes", "log d", _log_classes)
+MARGINAL_ERROR = quantity(
+    "marginal-error", "|p̃_j − p_j| for some j", gap, "mean_posterior", "marginal"
+)
+MARGINAL_ENTROPY = quantity("marginal-entropy", "H(p)", entropy_sum, "marginal")
+LOG_SCORE = quantity("log-score", "log IS", np.asarray, "log_score")
+LOG_CLASSES = quantity("log-classes", "log d", np.log, "d")
 ONE = quantity("one", "1", _one)
 
 _SAMPLE = (POSTERIORS, at_least(2))

@@ -8,33 +8,14 @@ batch axes; without them they may be exact numbers (`_numbers`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
 
-from genbounds.bounds._assumptions import (
-    FULL_RANK_REFERENCE,
-    ORDERED,
-    PSD,
-    SUMS,
-    SYMMETRIC,
-    alpha_in,
-    distributions,
-)
+from genbounds.bounds import _assumptions as on
+from genbounds.bounds import _numbers as num
 from genbounds.bounds._bound import Assumption, Bound, Constants, kind, quantity
-from genbounds.bounds._covariances import operator_norm
-from genbounds.bounds._numbers import (
-    eigenvalues,
-    entr,
-    is_exact,
-    log,
-    norm,
-    power,
-    reals,
-    root,
-    singular_values,
-    whitened,
-)
 from genbounds.validation import Float
 
 CLIP = float(np.exp(-1.0))
@@ -51,7 +32,7 @@ def inequality(
 
 
 def _nuclear(matrices: Float) -> Float:
-    return np.asarray(singular_values(matrices).sum(axis=-1))
+    return np.asarray(num.singular_values(matrices).sum(axis=-1))
 
 
 def _gram(factor: Float) -> Float:
@@ -73,8 +54,8 @@ def root_change_bound(
     c: Constants, factor: Float, other_factor: Float, reference_factor: Float
 ) -> Float:
     """Tr[Σ_r^{1/2}] √(factor ‖Σ−Σ̂‖)."""
-    gap = operator_norm(_gram(factor) - _gram(other_factor))
-    return np.asarray(_nuclear(reference_factor) * root(c["factor"] * gap))
+    gap = num.operator_norm(_gram(factor) - _gram(other_factor))
+    return np.asarray(_nuclear(reference_factor) * num.root(c["factor"] * gap))
 
 
 def larger_root(factor: Float, other_factor: Float) -> Float:
@@ -97,7 +78,7 @@ def sum_of_roots(c: Constants, factor: Float, other_factor: Float) -> Float:
 
 def inverse_ratio(larger: Float, smaller: Float) -> Float:
     """Largest eigenvalue of B^{1/2} A⁻¹ B^{1/2}: at most 1 exactly if B⁻¹ ⪰ A⁻¹."""
-    return np.asarray(operator_norm(whitened(larger, smaller)))
+    return np.asarray(num.operator_norm(num.whitened(larger, smaller)))
 
 
 def one(c: Constants) -> float:
@@ -115,13 +96,13 @@ def _parts(factor: Float, other_factor: Float) -> tuple[Float, Float]:
 def split_error(factor: Float, other_factor: Float) -> Float:
     """‖Σ − Σ̂‖."""
     gap, mean = _parts(factor, other_factor)
-    return np.asarray(operator_norm(gap + mean[..., :, None] * mean[..., None, :]))
+    return np.asarray(num.operator_norm(gap + mean[..., :, None] * mean[..., None, :]))
 
 
 def split(c: Constants, factor: Float, other_factor: Float) -> Float:
     """‖Σ − n⁻¹Σ(x−μ)(x−μ)ᵀ‖ + factor ‖μ−μ̂‖²."""
     gap, mean = _parts(factor, other_factor)
-    return np.asarray(operator_norm(gap) + c["factor"] * np.square(mean).sum(axis=-1))
+    return np.asarray(num.operator_norm(gap) + c["factor"] * np.square(mean).sum(axis=-1))
 
 
 # --- entropies, spectra, norms ------------------------------------------------------------------
@@ -129,7 +110,7 @@ def split(c: Constants, factor: Float, other_factor: Float) -> Float:
 
 def entropy_sum(z: Float) -> Float:
     """ℰ(z) = −Σ_j z_j log z_j over the last axis."""
-    return np.asarray(entr(z).sum(axis=-1))
+    return np.asarray(num.entr(z).sum(axis=-1))
 
 
 def clip(p: Float, epsilon: Float, *, point: float = CLIP) -> Float:
@@ -144,17 +125,17 @@ def entropy(p: Float) -> Float:
 
 def clipped_entropy(c: Constants, p: Float, p_estimate: Float) -> Float:
     """ℰ(Clip_{point}(p̃, |p̃−p|))."""
-    reach = reals(np.abs(p_estimate - p))
-    return entropy_sum(clip(reals(p_estimate), reach, point=reals(c["point"])))
+    reach = num.reals(np.abs(p_estimate - p))
+    return entropy_sum(clip(num.reals(p_estimate), reach, point=num.reals(c["point"])))
 
 
 def spectral_distance(a: Float, b: Float) -> Float:
-    return np.asarray(norm(eigenvalues(a) - eigenvalues(b)))
+    return np.asarray(num.norm(num.eigenvalues(a) - num.eigenvalues(b)))
 
 
 def frobenius(c: Constants, a: Float, b: Float) -> Any:
     """‖A−B‖_F, times the printed factor 1."""
-    return c["factor"] * norm(a - b, (-2, -1))
+    return c["factor"] * num.norm(a - b, (-2, -1))
 
 
 def truncate(v: Float, t: Any) -> Float:
@@ -166,23 +147,23 @@ def truncate(v: Float, t: Any) -> Float:
 
 
 def projection_distance(v: Float, t: Any) -> Float:
-    return np.asarray(norm(v - truncate(v, t)))
+    return np.asarray(num.norm(v - truncate(v, t)))
 
 
 def rival_distance(c: Constants, v: Float, w: Float) -> Any:
     """‖v−w‖ for another point w of the t-simplex, times the printed factor 1."""
-    return c["factor"] * norm(v - w)
+    return c["factor"] * num.norm(v - w)
 
 
 def alpha_norm(v: Float, alpha: Any) -> Float:
     order = np.asarray(alpha)
-    return np.asarray(power(power(np.abs(v), order[..., None]).sum(axis=-1), 1 / order))
+    return np.asarray(num.power(num.power(np.abs(v), order[..., None]).sum(axis=-1), 1 / order))
 
 
 def embedding(c: Constants, v: Float, alpha: Any) -> Any:
     """d^{(2−α)/root} ‖v‖₂."""
     exponent = (2 - np.asarray(alpha)) / c["root"]
-    return power(v.shape[-1], exponent) * norm(v)
+    return num.power(v.shape[-1], exponent) * num.norm(v)
 
 
 # --- moments of sums ----------------------------------------------------------------------------
@@ -200,7 +181,7 @@ def log_moment(
     """``log E exp(s Σ w_i (X_i − μ_i))`` of X_i = Gamma(shape, scale) + N(0, deviation²)."""
     s = _argument(weights, scales, position)[..., None]
     x = s * weights * scales
-    gamma = -log(1 - x) - x if is_exact(x) else _minus_log(x)
+    gamma = -num.log(1 - x) - x if num.is_exact(x) else _minus_log(x)
     return np.asarray((shapes * gamma + np.square(s * weights * deviations) / 2).sum(axis=-1))
 
 
@@ -219,39 +200,202 @@ def sub_exponential_sum(
     return np.asarray(c["factor"] * s**2 * (np.square(weights) * nu_squared).sum(axis=-1) / 2)
 
 
+# --- sums over the visits of a policy -------------------------------------------------------------
+
+# With b samples a batch, generator g is picked N_g(T) times; n_g(T) = b N_g(T) is the number of its
+# samples, T = Σ_g N_g(T) the horizon.
+
+
+def visits_from(picks: Float, batch: Any, burn_in: Any, alpha: Any) -> Float:
+    """Σ_t n_t^{−α}: generator g holds N + b (k−1) samples before its k-th batch."""
+    steps = np.arange(int(np.max(picks)))
+    samples = np.asarray(burn_in)[..., None, None] + np.asarray(batch)[..., None, None] * steps
+    terms = num.power(samples, -np.asarray(alpha)[..., None, None])
+    return np.asarray(np.where(steps < picks[..., None], terms, 0).sum(axis=(-2, -1)))
+
+
+def visit_sum(picks: Float, batch: Any, alpha: Any) -> Float:
+    """Σ_t n_t^{−α}: generator g holds b k samples after its k-th batch."""
+    return visits_from(picks, batch, batch, alpha)
+
+
+def harmonic_visits(picks: Float, batch: Any) -> Float:
+    """Σ_t 1/n_t."""
+    return visit_sum(picks, batch, np.ones(np.shape(batch)))
+
+
+def picks_power(picks: Float, alpha: Any) -> Float:
+    """Σ_g N_g(T)^{1−α}."""
+    return np.asarray(num.power(picks, 1 - np.asarray(alpha)[..., None]).sum(axis=-1))
+
+
+def samples_power(picks: Float, batch: Any, alpha: Any) -> Float:
+    """Σ_g n_g(T)^{1−α}, n_g(T) = b N_g(T)."""
+    return picks_power(np.asarray(batch)[..., None] * picks, alpha)
+
+
+def picks_log(picks: Float) -> Float:
+    """Σ_g log N_g(T)."""
+    return np.asarray(num.log(picks).sum(axis=-1))
+
+
+def samples_log(picks: Float, batch: Any) -> Float:
+    """Σ_g log n_g(T)."""
+    return picks_log(np.asarray(batch)[..., None] * picks)
+
+
+def power_samples(c: Constants, picks: Float, batch: Any, alpha: Any) -> Float:
+    """Evaluate ((base b)^α/(1−α)) Σ_g n_g(T)^{1−α}."""
+    order = np.asarray(alpha)
+    factor = num.power(c["base"] * np.asarray(batch), order) / (1 - order)
+    return np.asarray(factor * samples_power(picks, batch, alpha))
+
+
+def power_picks(c: Constants, picks: Float, batch: Any, alpha: Any) -> Float:
+    """(base^α/(b^α(1−α))) Σ_g N_g(T)^{1−α}."""
+    order = np.asarray(alpha)
+    factor = num.power(c["base"] / np.asarray(batch), order) / (1 - order)
+    return np.asarray(factor * picks_power(picks, alpha))
+
+
+def log_samples(c: Constants, picks: Float, batch: Any) -> Float:
+    """``factor b Σ_g log n_g(T)``."""
+    return np.asarray(c["factor"] * np.asarray(batch) * samples_log(picks, batch))
+
+
+def log_picks(c: Constants, picks: Float, batch: Any) -> Float:
+    """(factor/b) Σ_g log N_g(T)."""
+    return np.asarray(c["factor"] / np.asarray(batch) * picks_log(picks))
+
+
+def offset_log_picks(c: Constants, picks: Float, batch: Any) -> Float:
+    """Σ_g (offset + log N_g(T))/b."""
+    return np.asarray((c["offset"] + num.log(picks)).sum(axis=-1) / batch)
+
+
+def horizon_power(c: Constants, picks: Float, alpha: Any) -> Float:
+    """Evaluate factor G^α T^{1−α}, T = Σ_g N_g(T)."""
+    order = np.asarray(alpha)
+    share = num.power(picks.shape[-1], order) * num.power(picks.sum(axis=-1), 1 - order)
+    return np.asarray(c["factor"] * share)
+
+
+def horizon_log(c: Constants, picks: Float) -> Float:
+    """Evaluate factor G log T."""
+    return np.asarray(c["factor"] * picks.shape[-1] * num.log(picks.sum(axis=-1)))
+
+
+def sampled_power(c: Constants, picks: Float, batch: Any, alpha: Any) -> Float:
+    """Evaluate factor G^α (bT)^{1−α}."""
+    return horizon_power(c, np.asarray(batch)[..., None] * picks, alpha)
+
+
+def sampled_log(c: Constants, picks: Float, batch: Any) -> Float:
+    """Evaluate factor G log(bT)."""
+    return horizon_log(c, np.asarray(batch)[..., None] * picks)
+
+
+# --- quasi-Monte Carlo: the two sides of Koksma–Hlawka --------------------------------------------
+
+# Both are known exactly for a product of step functions, one of each coordinate, at points in the
+# unit cube of one dimension or a few.
+
+
+def integral_error(points: Float, knots: Float, levels: Float) -> Float:
+    """``|∫f − N⁻¹Σf(x_i)|``; f(x) = Π_k levels[k, j] where j of knots[k] are at most x_k."""
+    ends = np.zeros((*knots.shape[:-1], 1), dtype=int)
+    lengths = np.diff(np.concatenate([ends, knots, ends + 1], axis=-1), axis=-1)
+    integral = (levels * lengths).sum(axis=-1).prod(axis=-1)
+    passed = points[..., :, :, None] >= knots[..., None, :, :]
+    step = np.take_along_axis(levels[..., None, :, :], passed.sum(axis=-1, keepdims=True), axis=-1)[
+        ..., 0
+    ]
+    return np.asarray(np.abs(integral - step.prod(axis=-1).sum(axis=-1) / points.shape[-2]))
+
+
+def star_discrepancy(points: Float) -> Float:
+    """D*_N: the largest error of the share of `points`, (N, s), in a box that begins at 0.
+
+    Boxes need to be tried only where a coordinate is that of a point, or 1: just short of the
+    points there, and with them.
+    """
+    n, s = points.shape[-2:]
+    ends = np.concatenate([points, np.ones((*points.shape[:-2], 1, s), dtype=int)], axis=-2)
+    chosen = np.array(list(product(range(n + 1), repeat=s)))
+    corners = np.stack([ends[..., chosen[:, k], k] for k in range(s)], axis=-1)[..., None, :]
+    volume = corners[..., 0, :].prod(axis=-1)
+    short = num.share((points[..., None, :, :] < corners).all(axis=-1), num.is_exact(points))
+    with_them = num.share((points[..., None, :, :] <= corners).all(axis=-1), num.is_exact(points))
+    return np.asarray(np.maximum(volume - short, with_them - volume).max(axis=-1))
+
+
+def variation(levels: Float, faces: float = 1.0) -> Float:
+    """Variation of Hardy and Krause of the product; without its `faces` at 1, that of Vitali."""
+    jumps = np.abs(np.diff(levels, axis=-1)).sum(axis=-1)
+    last = faces * np.abs(levels[..., -1])
+    return np.asarray((jumps + last).prod(axis=-1) - last.prod(axis=-1))
+
+
+def koksma_hlawka(c: Constants, points: Float, levels: Float) -> Float:
+    """Evaluate factor V[f] D*_N."""
+    return c["factor"] * variation(levels, c["faces"]) * star_discrepancy(points)
+
+
+# --- the kinds of statements ----------------------------------------------------------------------
+
 MOMENTS = inequality(
-    "independent-sums", "log-moment", "log E exp(s Σw_i(X_i−μ_i))", log_moment, SUMS
+    "independent-sums", "log-moment", "log E exp(s Σw_i(X_i−μ_i))", log_moment, on.SUMS
 )
 ROOT_CHANGE = inequality(
     "factor-triple",
     "root-change",
     "|Tr(ΣΣ_r)^{1/2} − Tr(Σ̂Σ_r)^{1/2}|",
     root_change,
-    FULL_RANK_REFERENCE,
+    on.FULL_RANK_REFERENCE,
 )
-LARGER_ROOT = inequality("factor-pair", "larger-root", "max{Tr√A, Tr√B}", larger_root, PSD)
-ROOT_OF_SUM = inequality("factor-pair", "root-of-sum", "Tr√(A+B)", root_of_sum, PSD)
+LARGER_ROOT = inequality("factor-pair", "larger-root", "max{Tr√A, Tr√B}", larger_root, on.PSD)
+ROOT_OF_SUM = inequality("factor-pair", "root-of-sum", "Tr√(A+B)", root_of_sum, on.PSD)
 INVERSES = inequality(
-    "ordered-pair", "inverse-ratio", "λ_max(B^{1/2}A⁻¹B^{1/2})", inverse_ratio, ORDERED
+    "ordered-pair", "inverse-ratio", "λ_max(B^{1/2}A⁻¹B^{1/2})", inverse_ratio, on.ORDERED
 )
-SPLIT = inequality("factor-pair", "split-error", "‖Σ−Σ̂‖", split_error, PSD)
+SPLIT = inequality("factor-pair", "split-error", "‖Σ−Σ̂‖", split_error, on.PSD)
 ENTROPY = inequality(
     "distribution-pair",
     "entropy",
     "H(p)",
     entropy,
-    distributions("p, p̃ distributions", "p", "p_estimate"),
+    on.distributions("p, p̃ distributions", "p", "p_estimate"),
 )
 SPECTRA = inequality(
-    "symmetric-pair", "spectral-distance", "‖λ(A) − λ(B)‖₂", spectral_distance, SYMMETRIC
+    "symmetric-pair", "spectral-distance", "‖λ(A) − λ(B)‖₂", spectral_distance, on.SYMMETRIC
 )
 PROJECTION = inequality(
     "simplex-triple",
     "projection-distance",
     "‖v − v^{(t)}‖",
     projection_distance,
-    distributions("v a distribution, w a distribution on the first t entries", "v", "w"),
+    on.distributions("v a distribution, w a distribution on the first t entries", "v", "w"),
 )
 ALPHA_NORM = inequality(
-    "vector-order", "alpha-norm", "‖v‖_α", alpha_norm, alpha_in(1.0, 2.0, "1 ≤ α < 2")
+    "vector-order", "alpha-norm", "‖v‖_α", alpha_norm, on.alpha_in(1.0, 2.0, "1 ≤ α < 2")
 )
+HARMONIC = inequality("visits", "harmonic-visits", "Σ_t 1/n_t", harmonic_visits, on.VISITS)
+VISIT_SUM = inequality("visits", "visit-sum", "Σ_t n_t^{−α}", visit_sum, on.VISITS, on.POWER)
+SAMPLES_POWER = inequality(
+    "visits", "samples-power", "Σ_g n_g(T)^{1−α}", samples_power, on.VISITS, on.POWER
+)
+PICKS_POWER = inequality(
+    "visits", "picks-power", "Σ_g N_g(T)^{1−α}", picks_power, on.VISITS, on.POWER
+)
+SAMPLES_LOG = inequality("visits", "samples-log", "Σ_g log n_g(T)", samples_log, on.VISITS)
+PICKS_LOG = inequality("visits", "picks-log", "Σ_g log N_g(T)", picks_log, on.VISITS)
+COUNTED = inequality(
+    "visits-burn-in",
+    "visits-from",
+    "Σ_t n_t^{−α}, n_t = N + b(k−1)",
+    visits_from,
+    on.VISITS,
+    on.POWER,
+    on.BURN_IN,
+)
+INTEGRAL = inequality("step-products", "integral-error", "|I − Î|", integral_error, on.IN_CUBE)

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from genbounds.bounds import _covariances as cov
+from genbounds.bounds import _assumptions as on
 from genbounds.bounds import _frechet as fd
 from genbounds.bounds import _inception as inception
 from genbounds.bounds import _inequalities as ineq
 from genbounds.bounds import _means as means
 from genbounds.bounds import _rates as rates
-from genbounds.bounds import _visits as visits
-from genbounds.bounds._assumptions import (
-    CENTRED,
-    DEFINITE_REFERENCE,
-    GAUSSIAN,
-    NORM_BOUNDED,
-    SUB_EXPONENTIAL,
-    SUB_GAUSSIAN,
-    UNIT_INTERVAL,
-    UNIT_OPERATOR,
-    any_law,
-    at_least,
-    effective_rank_samples,
-)
 from genbounds.bounds._bound import kind
 
 _MEAN = {"mean_root": 8.0, "mean_linear": 8.0, "mean_union": 6.0}
@@ -47,9 +33,9 @@ STATEMENTS = (
         r" + \tfrac{7}{3(n-1)}\log\tfrac2\delta",
         source="M25 Lemma 12, O24 Lemma E.4 (Maurer & Pontil 2009, Theorem 4)",
         form="plug-in",
-        assumptions=(UNIT_INTERVAL, at_least(2)),
+        assumptions=(on.UNIT_INTERVAL, on.at_least(2)),
     ),
-    kind("sub-exponential", means.MEAN_ERROR, SUB_EXPONENTIAL)(
+    kind("sub-exponential", means.MEAN_ERROR, on.SUB_EXPONENTIAL)(
         "m25.sub-exponential-mean", means.sub_exponential_mean, root=2.0, linear=2.0, union=2.0
     )(
         claim="|X̄ − E X| ≤ max{√(2ν² log(2/δ)/n), 2α log(2/δ)/n}",
@@ -98,17 +84,17 @@ STATEMENTS = (
         source="M25 (28)",
         failure=1.0 / 3.0,
     ),
-    cov.RAW_BY_RANK(
-        "m25.covariance-effective-rank", cov.effective_rank_psi, lead=20.0, rank=4.0, union=1.0
+    means.RAW_BY_RANK(
+        "m25.covariance-effective-rank", means.effective_rank_psi, lead=20.0, rank=4.0, union=1.0
     )(
         claim="‖n⁻¹ΣXXᵀ − Σ‖ ≤ 20κ²‖Σ‖ √((4r(Σ)+log(1/δ))/n), ‖yᵀX‖_ψ2 ≤ κ√(yᵀΣy)",
         latex=r"\Bigl\|\tfrac1n\sum_i X_iX_i^\top-\Sigma\Bigr\| \le"
         r" 20\kappa^2\|\Sigma\|\sqrt{\tfrac{4r(\Sigma)+\log(1/\delta)}{n}}",
         source="M25 Lemma 6",
         repairs="o24.covariance-sub-gaussian",
-        assumptions=(SUB_GAUSSIAN, CENTRED, effective_rank_samples(1.0)),
+        assumptions=(on.SUB_GAUSSIAN, on.CENTRED, on.rank_samples(1.0)),
     ),
-    cov.BY_RANK("m25.covariance", cov.centred_psi, lead=20.0, rank=4.0, union=3.0, **_MEAN)(
+    means.BY_RANK("m25.covariance", means.centred_psi, lead=20.0, rank=4.0, union=3.0, **_MEAN)(
         claim="‖Σ−Σ̂‖ ≤ 20κ²‖Σ‖√((4r(Σ)+log(3/δ))/n) + (Δ_μ)², w.p. ≥ 1−2δ/3",
         latex=r"\|\Sigma-\hat\Sigma\| \le"
         r" 20\kappa^2\|\Sigma\|\sqrt{\tfrac{4r(\Sigma)+\log(3/\delta)}{n}} + (\Delta_\mu)^2",
@@ -174,7 +160,7 @@ STATEMENTS = (
         source="M25 (27)",
         failure=1.0 / 3.0,
         setting="frechet-bounded",
-        assumptions=(NORM_BOUNDED, DEFINITE_REFERENCE),
+        assumptions=(on.NORM_BOUNDED, on.DEFINITE_REFERENCE),
     ),
     fd.BONUS("m25.fd-bonus", fd.m25_bonus, **_BONUS)(
         claim="FD_n − FD ≤ 2Δ_μ(Δ_μ + ‖μ̂−μ_r‖) + Tr[Σ_r^{1/2}]√(8Δ_Σ)"
@@ -184,14 +170,14 @@ STATEMENTS = (
         r"+\operatorname{Tr}[\Sigma]\sqrt{\tfrac8n\log\tfrac6\delta}"
         r"+\tfrac{8\|\Sigma\|}{n}\log\tfrac6\delta",
         source="M25 Theorem 1 (6)",
-        assumptions=(GAUSSIAN, DEFINITE_REFERENCE, effective_rank_samples(3.0)),
+        assumptions=(on.GAUSSIAN, on.DEFINITE_REFERENCE, on.rank_samples(3.0)),
     ),
     fd.BONUS("m25.fd-naive-bonus", fd.m25_naive_bonus, **_BONUS)(
         claim="the bonus of M25 (6) with Tr Σ = d, Tr Σ² = d, ‖Σ‖ = 1",
         latex=r"\mathrm{FD}_n-\mathrm{FD} \le \text{(6) with }"
         r"\operatorname{Tr}\Sigma=\operatorname{Tr}\Sigma^2=d,\;\|\Sigma\|=1",
         source="M25 Appendix C.4",
-        assumptions=(GAUSSIAN, DEFINITE_REFERENCE, effective_rank_samples(3.0), UNIT_OPERATOR),
+        assumptions=(on.GAUSSIAN, on.DEFINITE_REFERENCE, on.rank_samples(3.0), on.UNIT_OPERATOR),
     ),
     fd.BONUS("m25.fd-bounded-bonus", fd.m25_bounded_bonus, **_BOUNDED)(
         claim="FD_n − FD ≤ 2(Δ₁+‖μ̂−μ_r‖)Δ₁ + Tr[Σ_r^{1/2}]√(8Δ₂) + 4C²√(log(3/δ)/(2n))",
@@ -200,7 +186,7 @@ STATEMENTS = (
         r"+4C^2\sqrt{\tfrac{1}{2n}\log\tfrac3\delta}",
         source="M25 Theorem 5",
         setting="frechet-bounded",
-        assumptions=(NORM_BOUNDED, SUB_GAUSSIAN, DEFINITE_REFERENCE, effective_rank_samples(3.0)),
+        assumptions=(on.NORM_BOUNDED, on.SUB_GAUSSIAN, on.DEFINITE_REFERENCE, on.rank_samples(3.0)),
     ),
     *(
         fd.BONUS(
@@ -214,7 +200,7 @@ STATEMENTS = (
             rf"\theta_{{ij}}={latex}",
             source=f"M25 Appendix C.3 for M25 (6), {source}",
             form="plug-in",
-            assumptions=(GAUSSIAN, DEFINITE_REFERENCE, at_least(2), effective_rank_samples(3.0)),
+            assumptions=(on.GAUSSIAN, on.DEFINITE_REFERENCE, on.at_least(2), on.rank_samples(3.0)),
         )
         for name, theta, latex, first, second, source in (
             (
@@ -264,28 +250,28 @@ STATEMENTS = (
         latex=r"\log\mathrm{IS} \le \text{(13) with } V_j=1,\;V_H=(\log d)^2",
         source="M25 Appendix C.4",
     ),
-    visits.VISIT_SUM("m25.visit-sum-power", visits.power_picks, base=2.0)(
+    ineq.VISIT_SUM("m25.visit-sum-power", ineq.power_picks, base=2.0)(
         claim="Σ_t n_t^{−α} ≤ (2^α/(b^α(1−α))) Σ_g N_g(T)^{1−α}",
         latex=r"\sum_t n_t^{-\alpha} \le"
         r" \tfrac{2^\alpha}{b^\alpha(1-\alpha)}\sum_g N_g(T)^{1-\alpha}",
         source="M25 Appendix A.2",
     ),
-    visits.HARMONIC("m25.visit-sum-log", visits.log_picks, factor=2.0)(
+    ineq.HARMONIC("m25.visit-sum-log", ineq.log_picks, factor=2.0)(
         claim="Σ_t 1/n_t ≤ (2/b) Σ_g log N_g(T)",
         latex=r"\sum_t n_t^{-1} \le \tfrac2b\sum_g\log N_g(T)",
         source="M25 Appendix A.2",
     ),
-    visits.PICKS_POWER("m25.visit-total-power", visits.horizon_power, factor=1.0)(
+    ineq.PICKS_POWER("m25.visit-total-power", ineq.horizon_power, factor=1.0)(
         claim="Σ_g N_g(T)^{1−α} ≤ G^α T^{1−α}, N_g(T) picks",
         latex=r"\sum_g N_g(T)^{1-\alpha} \le G^\alpha T^{1-\alpha}",
         source="M25 Appendix A.2, second inequality",
     ),
-    visits.PICKS_LOG("m25.visit-total-log", visits.horizon_log, factor=1.0)(
+    ineq.PICKS_LOG("m25.visit-total-log", ineq.horizon_log, factor=1.0)(
         claim="Σ_g log N_g(T) ≤ G log T, N_g(T) picks",
         latex=r"\sum_g\log N_g(T) \le G\log T",
         source="M25 Appendix A.2, second inequality",
     ),
-    visits.COUNTED("m25.visit-sum-power-as-counted", visits.power_picks, base=2.0)(
+    ineq.COUNTED("m25.visit-sum-power-as-counted", ineq.power_picks, base=2.0)(
         claim="Σ_t n_t^{−α} ≤ (2^α/(b^α(1−α))) Σ_g N_g(T)^{1−α}, n_t images at the"
         " beginning of step t",
         latex=r"\sum_t n_t^{-\alpha} \le"
@@ -296,12 +282,12 @@ STATEMENTS = (
         claim="regret of FD-UCB is Õ(T^{3/4}) in the number of steps",
         latex=r"\operatorname{Regret}(T) = \tilde O(T^{3/4})",
         source="M25 Theorem 3",
-        assumptions=any_law("Gaussian features"),
+        assumptions=on.any_law("Gaussian features"),
     ),
     rates.REGRET("m25.is-ucb-regret", rates.order, exponent=0.5)(
         claim="regret of IS-UCB is Õ(√T) in the number of steps",
         latex=r"\operatorname{Regret}(T) = \tilde O(\sqrt T)",
         source="M25 Theorem 6",
-        assumptions=any_law("posteriors on the simplex"),
+        assumptions=on.any_law("posteriors on the simplex"),
     ),
 )

@@ -1,4 +1,4 @@
-"""Means of scalars and vectors: errors, kinds of statements about them, widths.
+"""Means of scalars and vectors, and sample covariances: errors, kinds, widths.
 
 Parameter names of an error are the vocabulary that arms fill. Sample quantities carry the
 replications on their leading axis; true quantities have none.
@@ -11,89 +11,51 @@ from typing import Any
 import numpy as np
 
 from genbounds._betting import betting_lower_limit
-from genbounds.bounds._assumptions import (
-    CENTRED,
-    GAUSSIAN,
-    NORM_BOUNDED,
-    SCALAR,
-    STANDARD_NORMAL,
-    UNIT_INTERVAL,
-)
-from genbounds.bounds._bound import Composed, Constants, kind, quantity
+from genbounds.bounds import _assumptions as on
+from genbounds.bounds._bound import Composed, Constants, Part, gap, kind, quantity
+from genbounds.bounds._numbers import operator_norm
 from genbounds.bounds._tails import normal_product_tail, weighted_chi_square_quantile
 from genbounds.validation import Float
-
-
-def _mean_error(sample_mean: Float, mean: float) -> Float:
-    return np.abs(sample_mean - mean)
-
-
-def _mean_shortfall(sample_mean: Float, mean: float) -> Float:
-    return mean - sample_mean
-
-
-def _unit_range(mean: float) -> float:
-    return mean
-
-
-def _running_error(running_mean: Float, mean: float) -> Float:
-    return np.abs(running_mean - mean)
-
-
-def _running_shortfall(running_mean: Float, mean: float) -> Float:
-    return mean - running_mean
-
-
-def _square_error(mean_square: Float) -> Float:
-    return np.abs(mean_square - 1.0)
-
-
-def _squared_mean(sample_mean: Float) -> Float:
-    return np.square(sample_mean)
 
 
 def _mean_product(sample_mean: Float, second_mean: Float) -> Float:
     return np.abs(sample_mean * second_mean)
 
 
-def _squared_norm_error(mean_squared_norm: Float, trace: float) -> Float:
-    return np.abs(mean_squared_norm - trace)
-
-
-def _mean_norm(mean_error_norm: Float) -> Float:
-    return mean_error_norm
-
-
-def _mean_norm_squared(mean_error_norm: Float) -> Float:
-    return np.square(mean_error_norm)
+def _square_error(mean_square: Float) -> Float:
+    return np.abs(mean_square - 1.0)
 
 
 def _norm_range(radius: float) -> float:
     return 2.0 * radius
 
 
-MEAN_ERROR = quantity("mean-error", "|X̄ − μ|", _mean_error)
-MEAN_SHORTFALL = quantity("mean-shortfall", "E Z − Z̄", _mean_shortfall)
-UNIT_RANGE = quantity("unit-range", "E Z", _unit_range)
-RUNNING_ERROR = quantity("running-error", "|X̄_t − μ| for some t ≤ n", _running_error)
-RUNNING_SHORTFALL = quantity("running-shortfall", "E Z − Z̄_t for some t ≤ n", _running_shortfall)
+MEAN_ERROR = quantity("mean-error", "|X̄ − μ|", gap, "sample_mean", "mean")
+MEAN_SHORTFALL = quantity("mean-shortfall", "E Z − Z̄", np.subtract, "mean", "sample_mean")
+UNIT_RANGE = quantity("unit-range", "E Z", np.asarray, "mean")
+RUNNING_ERROR = quantity("running-error", "|X̄_t − μ| for some t ≤ n", gap, "running_mean", "mean")
+RUNNING_SHORTFALL = quantity(
+    "running-shortfall", "E Z − Z̄_t for some t ≤ n", np.subtract, "mean", "running_mean"
+)
 SQUARE_ERROR = quantity("square-error", "|n⁻¹ Σ Z_i² − 1|", _square_error)
-SQUARED_MEAN = quantity("squared-mean", "(n⁻¹ Σ z_i)²", _squared_mean)
+SQUARED_MEAN = quantity("squared-mean", "(n⁻¹ Σ z_i)²", np.square, "sample_mean")
 MEAN_PRODUCT = quantity("mean-product", "|z̄ ū|", _mean_product)
-SQUARED_NORM_ERROR = quantity("squared-norm-error", "|n⁻¹ Σ ‖X_i‖² − Tr Σ|", _squared_norm_error)
-MEAN_NORM = quantity("mean-norm", "‖μ̂ − μ‖", _mean_norm)
-MEAN_NORM_SQUARED = quantity("mean-norm-squared", "‖μ̂ − μ‖²", _mean_norm_squared)
+SQUARED_NORM_ERROR = quantity(
+    "squared-norm-error", "|n⁻¹ Σ ‖X_i‖² − Tr Σ|", gap, "mean_squared_norm", "trace"
+)
+MEAN_NORM = quantity("mean-norm", "‖μ̂ − μ‖", np.asarray, "mean_error_norm")
+MEAN_NORM_SQUARED = quantity("mean-norm-squared", "‖μ̂ − μ‖²", np.square, "mean_error_norm")
 NORM_RANGE = quantity("norm-range", "2C", _norm_range)
 
-GAUSSIAN_MEAN = kind("gaussian-scalar", MEAN_ERROR, GAUSSIAN, SCALAR)
-UNIT_MEAN = kind("unit-interval", MEAN_SHORTFALL, UNIT_INTERVAL, limit=UNIT_RANGE)
-NORMAL_SQUARES = kind("gaussian-scalar", SQUARE_ERROR, STANDARD_NORMAL)
-SQUARED_NORMAL = kind("gaussian-scalar", SQUARED_MEAN, STANDARD_NORMAL)
-NORMAL_PRODUCT = kind("gaussian-scalar", MEAN_PRODUCT, STANDARD_NORMAL)
-SQUARED_NORMS = kind("gaussian-norms", SQUARED_NORM_ERROR, GAUSSIAN, CENTRED)
-GAUSSIAN_NORM = kind("gaussian-norms", MEAN_NORM, GAUSSIAN)
-SQUARED_NORM = kind("gaussian-norms", MEAN_NORM_SQUARED, GAUSSIAN)
-BOUNDED_NORM = kind("bounded-vectors", MEAN_NORM, NORM_BOUNDED, limit=NORM_RANGE)
+GAUSSIAN_MEAN = kind("gaussian-scalar", MEAN_ERROR, on.GAUSSIAN, on.SCALAR)
+UNIT_MEAN = kind("unit-interval", MEAN_SHORTFALL, on.UNIT_INTERVAL, limit=UNIT_RANGE)
+NORMAL_SQUARES = kind("gaussian-scalar", SQUARE_ERROR, on.STANDARD_NORMAL)
+SQUARED_NORMAL = kind("gaussian-scalar", SQUARED_MEAN, on.STANDARD_NORMAL)
+NORMAL_PRODUCT = kind("gaussian-scalar", MEAN_PRODUCT, on.STANDARD_NORMAL)
+SQUARED_NORMS = kind("gaussian-norms", SQUARED_NORM_ERROR, on.GAUSSIAN, on.CENTRED)
+GAUSSIAN_NORM = kind("gaussian-norms", MEAN_NORM, on.GAUSSIAN)
+SQUARED_NORM = kind("gaussian-norms", MEAN_NORM_SQUARED, on.GAUSSIAN)
+BOUNDED_NORM = kind("bounded-vectors", MEAN_NORM, on.NORM_BOUNDED, limit=NORM_RANGE)
 
 
 # --- scalars ------------------------------------------------------------------------------------
@@ -264,3 +226,86 @@ def exact_mean_norm(c: Constants, n: Any, delta: Any, eigenvalues: Any) -> Any:
     targets = np.asarray(c["share"] * np.asarray(delta, dtype=np.float64))
     flat = [weighted_chi_square_quantile(float(value), eigenvalues) for value in targets.ravel()]
     return np.sqrt(np.array(flat).reshape(targets.shape) / n)
+
+
+# --- covariances ----------------------------------------------------------------------------------
+
+
+def dense(cov: Float) -> Float:
+    """Matrix of a covariance that may be given by its diagonal."""
+    return np.diag(cov) if cov.ndim == 1 else cov
+
+
+def _operator_gap(covariance: Float, cov: Float) -> Any:
+    return operator_norm(covariance - dense(cov))
+
+
+COVARIANCE_ERROR = quantity("covariance-error", "‖Σ̂ − Σ‖", _operator_gap)
+RAW_ERROR = quantity(
+    "raw-covariance-error", "‖n⁻¹ Σ X_i X_iᵀ − Σ‖", _operator_gap, "raw_covariance", "cov"
+)
+
+COVARIANCE = kind("gaussian-matrices", COVARIANCE_ERROR, on.GAUSSIAN)
+BY_RANK = kind("gaussian-matrices", COVARIANCE_ERROR, on.GAUSSIAN, on.rank_samples(3.0))
+RAW = kind("gaussian-matrices", RAW_ERROR, on.GAUSSIAN, on.CENTRED)
+RAW_BY_RANK = kind("gaussian-matrices", RAW_ERROR, on.GAUSSIAN, on.CENTRED, on.rank_samples(1.0))
+
+
+def dimension(c: Constants, n: Any, delta: Any, d: Any, operator: Any) -> Any:
+    """‖Σ‖ (2√(d/n) + 2ε + (√(d/n) + ε)²), ε = √(tail log(union/δ)/n)."""
+    epsilon = np.sqrt(c["tail"] * np.log(c["union"] / delta) / n)
+    edge = np.sqrt(d / n) + epsilon
+    return operator * (2.0 * edge + edge**2)
+
+
+def squared_error(c: Constants, mean_error_norm: Any) -> Any:
+    """‖μ̂−μ‖²."""
+    return np.square(mean_error_norm)
+
+
+def _rank(c: Constants, n: Any, delta: Any, operator: Any, effective_rank: Any) -> Any:
+    log = np.log(c["union"] / delta)
+    return c["lead"] * operator * np.sqrt((c["rank"] * effective_rank + log) / n)
+
+
+def effective_rank_variance(
+    c: Constants, n: Any, delta: Any, operator: Any, effective_rank: Any, max_variance: Any
+) -> Any:
+    """``lead σ²‖Σ‖ √((rank r(Σ) + log(union/δ))/n)`` with σ² = max_i Σ_ii."""
+    return max_variance * _rank(c, n, delta, operator, effective_rank)
+
+
+def effective_rank_psi(
+    c: Constants, n: Any, delta: Any, operator: Any, effective_rank: Any, kappa: Any
+) -> Any:
+    """``lead κ²‖Σ‖ √((rank r(Σ) + log(union/δ))/n)`` with the ψ₂ constant κ."""
+    return kappa**2 * _rank(c, n, delta, operator, effective_rank)
+
+
+def _largest_variance(c: Constants, operator: Any) -> Any:
+    """σ² = ‖Σ‖ of a Gaussian."""
+    return operator
+
+
+def _gaussian_kappa(c: Constants) -> Any:
+    """κ of a Gaussian, κ² = 8/3."""
+    return c["kappa_squared"] ** 0.5
+
+
+def gordon(c: Constants, n: Any, delta: Any, operator: Any, effective_rank: Any) -> Any:
+    """‖Σ‖ (2η + η²), η = (√r(Σ) + offset + √(tail log(union/δ))) / √n."""
+    eta = np.sqrt(effective_rank) + c["offset"] + np.sqrt(c["tail"] * np.log(c["union"] / delta))
+    eta = eta / np.sqrt(n)
+    return operator * (2.0 * eta + eta**2)
+
+
+effective_rank_operator = Composed(effective_rank_variance, max_variance=_largest_variance)
+effective_rank_gaussian = Composed(effective_rank_psi, kappa=_gaussian_kappa)
+
+# Of Σ̂: what bounds ‖n⁻¹Σ(x−μ)(x−μ)ᵀ − Σ‖, and ‖μ̂−μ‖² or its bound.
+naive_covariance = Composed(squared_error, dimension)
+centred_variance = Composed(effective_rank_variance, squared_error)
+centred_psi = Composed(effective_rank_psi, Part("mean", mean_norm_squared))
+centred_covariance = Composed(
+    effective_rank_gaussian, Part("mean", laurent_massart_mean_norm, "union")
+)

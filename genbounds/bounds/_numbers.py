@@ -104,6 +104,13 @@ def eigenvalues(matrices: Any) -> Any:
     return np.array(sorted(_mp().eigsy(_matrix(matrices), eigvals_only=True)), dtype=object)
 
 
+def operator_norm(matrices: Any) -> Any:
+    """Largest absolute eigenvalue of each symmetric matrix, over the last two axes."""
+    if matrices.shape[-1] == 1:
+        return np.abs(matrices[..., 0, 0])
+    return np.abs(eigenvalues(matrices)).max(axis=-1)
+
+
 def whitened(larger: Any, smaller: Any) -> Any:
     """Rᵀ A⁻¹ R with R Rᵀ the smaller matrix and A the larger."""
     if not is_exact(larger):

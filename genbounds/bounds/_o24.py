@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from genbounds.bounds import _covariances as cov
+from genbounds.bounds import _assumptions as on
 from genbounds.bounds import _frechet as fd
 from genbounds.bounds import _inception as inception
+from genbounds.bounds import _inequalities as ineq
 from genbounds.bounds import _means as means
 from genbounds.bounds import _rates as rates
-from genbounds.bounds import _visits as visits
-from genbounds.bounds._assumptions import (
-    DEFINITE_REFERENCE,
-    GAUSSIAN,
-    any_law,
-    at_least,
-)
 
 # Constants of the parts of a bonus: of the covariance by its rank, of Tr Σ̂ − Tr Σ, of ‖μ̂−μ‖.
 _RANK = {"lead": 20.0, "rank": 4.0}
@@ -77,35 +71,37 @@ STATEMENTS = (
         source="O24 Lemma A.2 (22)",
         failure=1.0 / 3.0,
     ),
-    cov.RAW("o24.covariance-dimension", cov.dimension, tail=0.5, union=2.0)(
+    means.RAW("o24.covariance-dimension", means.dimension, tail=0.5, union=2.0)(
         claim="‖Σ̂−Σ‖ ≤ ‖Σ‖(2√(d/n) + 2ε + (√(d/n)+ε)²), ε = √(log(2/δ)/(2n)), Σ̂ = n⁻¹Σxxᵀ",
         latex=r"\|\hat\Sigma-\Sigma\| \le \|\Sigma\|\Bigl(2\sqrt{\tfrac dn}+2\varepsilon"
         r"+\bigl(\sqrt{\tfrac dn}+\varepsilon\bigr)^2\Bigr),\quad"
         r" \varepsilon=\sqrt{\tfrac{1}{2n}\log\tfrac2\delta}",
         source="O24 Lemma E.6",
     ),
-    cov.RAW_BY_RANK(
-        "o24.covariance-effective-rank", cov.effective_rank_variance, **_RANK, union=1.0
+    means.RAW_BY_RANK(
+        "o24.covariance-effective-rank", means.effective_rank_variance, **_RANK, union=1.0
     )(
         claim="‖n⁻¹ΣXXᵀ − Σ‖ ≤ 20σ²‖Σ‖ √((4r(Σ)+log(1/δ))/n), σ² = max_i Σ_ii",
         latex=r"\Bigl\|\tfrac1n\sum_i X_iX_i^\top-\Sigma\Bigr\| \le"
         r" 20\sigma^2\|\Sigma\|\sqrt{\tfrac{4r(\Sigma)+\log(1/\delta)}{n}}",
         source="O24 Lemma E.7 as used in (29)",
     ),
-    cov.RAW_BY_RANK("o24.covariance-sub-gaussian", cov.effective_rank_operator, **_RANK, union=1.0)(
+    means.RAW_BY_RANK(
+        "o24.covariance-sub-gaussian", means.effective_rank_operator, **_RANK, union=1.0
+    )(
         claim="‖n⁻¹ΣXXᵀ − Σ‖ ≤ 20σ²‖Σ‖ √((4r(Σ)+log(1/δ))/n), X ∈ SG(σ²): σ² = ‖Σ‖ if Gaussian",
         latex=r"\Bigl\|\tfrac1n\sum_i X_iX_i^\top-\Sigma\Bigr\| \le"
         r" 20\sigma^2\|\Sigma\|\sqrt{\tfrac{4r(\Sigma)+\log(1/\delta)}{n}},"
         r"\quad\sigma^2=\|\Sigma\|",
         source="O24 Lemma E.7 as printed",
     ),
-    cov.BY_RANK("o24.covariance", cov.centred_variance, **_RANK, union=3.0)(
+    means.BY_RANK("o24.covariance", means.centred_variance, **_RANK, union=3.0)(
         claim="‖Σ−Σ̂‖ ≤ 20σ²‖Σ‖√((4r(Σ)+log(3/δ))/n) + ‖μ̂−μ‖²",
         latex=r"\|\Sigma-\hat\Sigma\| \le"
         r" 20\sigma^2\|\Sigma\|\sqrt{\tfrac{4r(\Sigma)+\log(3/\delta)}{n}} + \|\hat\mu-\mu\|^2",
         source="O24 Lemma A.2 (23)",
     ),
-    cov.COVARIANCE("o24.naive-covariance", cov.naive_covariance, tail=0.5, union=2.0)(
+    means.COVARIANCE("o24.naive-covariance", means.naive_covariance, tail=0.5, union=2.0)(
         claim="‖Σ̂−Σ‖ ≤ ‖μ̂−μ‖² + ‖Σ‖(2√(d/n) + 2ε + (√(d/n)+ε)²), ε = √(log(2/δ)/(2n))",
         latex=r"\|\hat\Sigma-\Sigma\| \le \|\hat\mu-\mu\|^2+\|\Sigma\|\Bigl(2\sqrt{\tfrac dn}"
         r"+2\varepsilon+\bigl(\sqrt{\tfrac dn}+\varepsilon\bigr)^2\Bigr),\quad"
@@ -161,7 +157,7 @@ STATEMENTS = (
         r"\;\operatorname{Tr}\Sigma=\operatorname{Tr}[\operatorname{truncate}_\tau(\hat\Sigma)\Sigma_r]",
         source="O24 Appendix D.5 for O24 (7)",
         form="plug-in",
-        assumptions=(GAUSSIAN, DEFINITE_REFERENCE, at_least(2)),
+        assumptions=(on.GAUSSIAN, on.DEFINITE_REFERENCE, on.at_least(2)),
     ),
     inception.INCEPTION("o24.is-bound", inception.o24_log_bound, **inception.MAURER_PONTIL)(
         claim="log IS ≤ ℰ(Clip(p̃,ε)) − H̄ + √((2V_H/n)log(4/δ)) + 7C′/(3(n−1))·log(4/δ)",
@@ -177,22 +173,22 @@ STATEMENTS = (
         r" \varepsilon_j=\sqrt{\tfrac{1}{2n}\log\tfrac{4d}\delta}",
         source="O24 (33)",
     ),
-    visits.VISIT_SUM("o24.visit-sum-power", visits.power_samples, base=2.0)(
+    ineq.VISIT_SUM("o24.visit-sum-power", ineq.power_samples, base=2.0)(
         claim="Σ_t n_t^{−α} ≤ ((2b)^α/(1−α)) Σ_g n_g(T)^{1−α}",
         latex=r"\sum_t n_t^{-\alpha} \le \tfrac{(2b)^\alpha}{1-\alpha}\sum_g n_g(T)^{1-\alpha}",
         source="O24 Appendix A.2",
     ),
-    visits.HARMONIC("o24.visit-sum-log", visits.log_samples, factor=2.0)(
+    ineq.HARMONIC("o24.visit-sum-log", ineq.log_samples, factor=2.0)(
         claim="Σ_t 1/n_t ≤ 2b Σ_g log n_g(T)",
         latex=r"\sum_t n_t^{-1} \le 2b\sum_g\log n_g(T)",
         source="O24 Appendix A.2",
     ),
-    visits.SAMPLES_POWER("o24.visit-total-power", visits.horizon_power, factor=1.0)(
+    ineq.SAMPLES_POWER("o24.visit-total-power", ineq.horizon_power, factor=1.0)(
         claim="Σ_g n_g(T)^{1−α} ≤ G^α T^{1−α}, n_g(T) images",
         latex=r"\sum_g n_g(T)^{1-\alpha} \le G^\alpha T^{1-\alpha}",
         source="O24 Appendix A.2, second inequality",
     ),
-    visits.SAMPLES_LOG("o24.visit-total-log", visits.horizon_log, factor=1.0)(
+    ineq.SAMPLES_LOG("o24.visit-total-log", ineq.horizon_log, factor=1.0)(
         claim="Σ_g log n_g(T) ≤ G log T, n_g(T) images",
         latex=r"\sum_g\log n_g(T) \le G\log T",
         source="O24 Appendix A.2, second inequality",
@@ -201,12 +197,12 @@ STATEMENTS = (
         claim="regret of FID-UCB is Õ(T^{3/4}) in the number of steps",
         latex=r"\operatorname{Regret}(T) = \tilde O(T^{3/4})",
         source="O24 Theorem 5.2",
-        assumptions=any_law("Gaussian features"),
+        assumptions=on.any_law("Gaussian features"),
     ),
     rates.REGRET("o24.is-ucb-regret", rates.order, exponent=0.5)(
         claim="regret of IS-UCB is Õ(√T) in the number of steps",
         latex=r"\operatorname{Regret}(T) = \tilde O(\sqrt T)",
         source="O24 Theorem 6.2",
-        assumptions=any_law("posteriors on the simplex"),
+        assumptions=on.any_law("posteriors on the simplex"),
     ),
 )

@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-from genbounds.bounds import _covariances as cov
+from genbounds.bounds import _assumptions as on
 from genbounds.bounds import _frechet as fd
+from genbounds.bounds import _inequalities as ineq
 from genbounds.bounds import _means as means
-from genbounds.bounds import _vendi as vendi
-from genbounds.bounds import _visits as visits
-from genbounds.bounds._assumptions import (
-    CLASSES,
-    DEFINITE_REFERENCE,
-    GAUSSIAN,
-    LONG_BURN_IN,
-    NORMALISED_KERNEL,
-    POWER,
-    SCALAR,
-    UNIT_INTERVAL,
-    VISITS,
-    at_least,
-    effective_rank_samples,
-)
+from genbounds.bounds import _v24 as vendi
 from genbounds.bounds._bound import kind
 
 _RANK = {"lead": 20.0, "kappa_squared": 8.0 / 3.0, "rank": 4.0}
@@ -40,7 +27,7 @@ STATEMENTS = (
         source="The distribution of X̄ itself",
         repairs="o24.gaussian-mean",
     ),
-    kind("gaussian-sequence", means.RUNNING_ERROR, GAUSSIAN, SCALAR)(
+    kind("gaussian-sequence", means.RUNNING_ERROR, on.GAUSSIAN, on.SCALAR)(
         "repaired.gaussian-mean-uniform", means.normal_mixture, tuned_for=100.0, union=2.0
     )(
         claim="|X̄_t−μ| ≤ σ√((t+ρ)(log((t+ρ)/ρ) + 2 log(1/δ)))/t for all t at once, ρ = 100",
@@ -49,7 +36,7 @@ STATEMENTS = (
         source="Robbins (1970): normal mixture and Ville's inequality",
         repairs="o24.gaussian-mean",
     ),
-    kind("unit-sequence", means.RUNNING_SHORTFALL, UNIT_INTERVAL)(
+    kind("unit-sequence", means.RUNNING_SHORTFALL, on.UNIT_INTERVAL)(
         "repaired.hoeffding-uniform", means.stitched, lead=1.7, slope=0.72, union=5.2
     )(
         claim="E Z − Z̄_t ≤ 0.85 √((log log(2t) + 0.72 log(5.2/δ))/t) for all t at once",
@@ -138,7 +125,7 @@ STATEMENTS = (
         source="One Gaussian tail per coordinate and a union bound",
         repairs="o24.naive-mean-norm",
     ),
-    cov.RAW("repaired.covariance-dimension", cov.dimension, tail=2.0, union=2.0)(
+    means.RAW("repaired.covariance-dimension", means.dimension, tail=2.0, union=2.0)(
         claim="‖Σ̂−Σ‖ ≤ ‖Σ‖(2√(d/n) + 2ε + (√(d/n)+ε)²), ε = √(2 log(2/δ)/n)",
         latex=r"\|\hat\Sigma-\Sigma\| \le \|\Sigma\|\Bigl(2\sqrt{\tfrac dn}+2\varepsilon"
         r"+\bigl(\sqrt{\tfrac dn}+\varepsilon\bigr)^2\Bigr),\quad"
@@ -146,8 +133,8 @@ STATEMENTS = (
         source="Wainwright (2019), Theorem 6.1 and Example 6.3",
         repairs="o24.covariance-dimension",
     ),
-    cov.RAW_BY_RANK(
-        "repaired.covariance-effective-rank", cov.effective_rank_gaussian, **_RANK, union=1.0
+    means.RAW_BY_RANK(
+        "repaired.covariance-effective-rank", means.effective_rank_gaussian, **_RANK, union=1.0
     )(
         claim="‖n⁻¹ΣXXᵀ − Σ‖ ≤ (160/3)‖Σ‖ √((4r(Σ)+log(1/δ))/n)",
         latex=r"\Bigl\|\tfrac1n\sum_i X_iX_i^\top-\Sigma\Bigr\| \le"
@@ -155,7 +142,7 @@ STATEMENTS = (
         source="Zhivotovskiy (2024), Theorem 1, with κ² = 8/3: σ² is no factor of it",
         repairs="o24.covariance-effective-rank",
     ),
-    cov.RAW("repaired.covariance-gordon", cov.gordon, offset=1.0, tail=2.0, union=2.0)(
+    means.RAW("repaired.covariance-gordon", means.gordon, offset=1.0, tail=2.0, union=2.0)(
         claim="‖n⁻¹ΣXXᵀ − Σ‖ ≤ ‖Σ‖(2η+η²), η = (√r(Σ) + 1 + √(2 log(2/δ)))/√n, every n",
         latex=r"\Bigl\|\tfrac1n\sum_i X_iX_i^\top-\Sigma\Bigr\| \le \|\Sigma\|(2\eta+\eta^2),\quad"
         r" \eta=\tfrac{1}{\sqrt n}\Bigl(\sqrt{r(\Sigma)}+1+\sqrt{2\log\tfrac2\delta}\Bigr)",
@@ -163,7 +150,7 @@ STATEMENTS = (
         " docs/bounds.md",
         repairs="m25.covariance-effective-rank",
     ),
-    cov.BY_RANK("repaired.covariance", cov.centred_covariance, **_RANK, **_MEAN, union=3.0)(
+    means.BY_RANK("repaired.covariance", means.centred_covariance, **_RANK, **_MEAN, union=3.0)(
         claim="‖Σ−Σ̂‖ ≤ (160/3)‖Σ‖√((4r(Σ)+L)/n) + (Tr Σ + 2√(Tr[Σ²]L) + 2‖Σ‖L)/n,"
         " L = log(3/δ), w.p. ≥ 1−2δ/3",
         latex=r"\|\Sigma-\hat\Sigma\| \le"
@@ -174,7 +161,7 @@ STATEMENTS = (
         failure=2.0 / 3.0,
         repairs="o24.covariance",
     ),
-    cov.COVARIANCE("repaired.naive-covariance", cov.naive_covariance, tail=2.0, union=2.0)(
+    means.COVARIANCE("repaired.naive-covariance", means.naive_covariance, tail=2.0, union=2.0)(
         claim="‖Σ̂−Σ‖ ≤ ‖μ̂−μ‖² + ‖Σ‖(2√(d/n) + 2ε + (√(d/n)+ε)²), ε = √(2 log(2/δ)/n)",
         latex=r"\|\hat\Sigma-\Sigma\| \le \|\hat\mu-\mu\|^2+\|\Sigma\|\Bigl(2\sqrt{\tfrac dn}"
         r"+2\varepsilon+\bigl(\sqrt{\tfrac dn}+\varepsilon\bigr)^2\Bigr),\quad"
@@ -199,7 +186,7 @@ STATEMENTS = (
         source="docs/bounds.md: an identity, and Laurent & Massart (2000) for its middle term",
         failure=1.0 / 3.0,
         repairs="o24.fd-decomposition",
-        assumptions=(GAUSSIAN,),
+        assumptions=(on.GAUSSIAN,),
     ),
     fd.BONUS("repaired.fd-bonus", fd.distance_bonus, **_RANK, **_MEAN, union=4.0, **_BONUS)(
         claim="FD_n − FD ≤ 2‖μ−μ_r‖√(2‖Σ‖L/n) + 2√(Tr[Σ²]L/n) + 2‖Σ‖L/n"
@@ -209,7 +196,7 @@ STATEMENTS = (
         r"+2\operatorname{Tr}[\Sigma_r^{1/2}]\sqrt{E},\quad L=\log\tfrac4\delta",
         source="docs/bounds.md: four events at δ/4 each",
         repairs="o24.fd-bonus",
-        assumptions=(GAUSSIAN, effective_rank_samples(4.0)),
+        assumptions=(on.GAUSSIAN, on.rank_samples(4.0)),
     ),
     fd.BONUS(
         "repaired.fd-naive-bonus",
@@ -227,7 +214,7 @@ STATEMENTS = (
         r" \varepsilon=\sqrt{\tfrac2n\log\tfrac8\delta}",
         source="docs/bounds.md: four events at δ/4 each",
         repairs="o24.fd-naive-bonus",
-        assumptions=(GAUSSIAN,),
+        assumptions=(on.GAUSSIAN,),
     ),
     fd.BONUS("repaired.fd-bonus-sharp", fd.sharp_bonus, **_SHARP, union=3.0)(
         claim="FD_n − FD ≤ 2‖μ−μ_r‖√(2‖Σ‖L/n) + 2√(Tr[Σ²]L/n) + 2‖Σ‖L/n"
@@ -241,7 +228,7 @@ STATEMENTS = (
         r" R=\operatorname{Tr}(\Sigma\Sigma_r)^{1/2},\;m=n-1,\;L=\log\tfrac3\delta",
         source="docs/bounds.md: order n^(-1/2) where the published bonuses have n^(-1/4)",
         repairs="m25.fd-bonus",
-        assumptions=(GAUSSIAN, at_least(2)),
+        assumptions=(on.GAUSSIAN, on.at_least(2)),
     ),
     fd.BONUS("repaired.fd-bonus-data-driven", fd.data_driven_bonus, **_SHARP, union=7.0)(
         claim="the bonus of repaired.fd-bonus-sharp with upper limits of R, Tr Σ, ‖Σ‖ and"
@@ -253,7 +240,7 @@ STATEMENTS = (
         source="docs/bounds.md: seven events at δ/7 each, nothing unknown in the width",
         repairs="o24.fd-bonus-plug-in",
         form="plug-in",
-        assumptions=(GAUSSIAN, DEFINITE_REFERENCE, at_least(2)),
+        assumptions=(on.GAUSSIAN, on.DEFINITE_REFERENCE, on.at_least(2)),
     ),
     vendi.SPECTRUM("repaired.kernel-covariance", vendi.kernel_covariance, tail=1.0)(
         claim="‖λ̂−λ̃‖₂ ≤ ‖C_n−C‖_F ≤ √((1−‖C‖_F²)/n) + √(log(1/δ)/n), every n and δ",
@@ -261,7 +248,7 @@ STATEMENTS = (
         r" \sqrt{\tfrac{1-\|C\|_F^2}{n}}+\sqrt{\tfrac1n\log\tfrac1\delta}",
         source="McDiarmid (1989) and Hoffman–Wielandt: docs/bounds.md",
         repairs="v24.eigenvalues",
-        assumptions=(NORMALISED_KERNEL,),
+        assumptions=(on.NORMALISED_KERNEL,),
     ),
     vendi.LANDMARKS("repaired.nystrom", vendi.landmark_width, mean=1.0, tail=1.0)(
         claim="‖λ^Nys−λ̃‖₂ ≤ ρ + (1 + √log(1/δ))/√n, ρ = 1 − n⁻¹Tr K^Nys, any landmarks, every n"
@@ -281,9 +268,9 @@ STATEMENTS = (
         r" \delta'=\delta-\sum_j(1-p_j)^t",
         source="all classes are seen but for Σ(1−p_j)^t, with repaired.kernel-covariance",
         repairs="v24.nystrom-proof",
-        assumptions=(CLASSES,),
+        assumptions=(on.CLASSES,),
     ),
-    kind("spectra", vendi.COLLISION_ERROR, NORMALISED_KERNEL, at_least(2), limit=vendi.UNIT)(
+    kind("spectra", vendi.COLLISION_ERROR, on.NORMALISED_KERNEL, on.at_least(2), limit=vendi.UNIT)(
         "repaired.rke-u-statistic", vendi.collision, union=2.0, pairs=2.0
     )(
         claim="|U_n(k²) − 1/RKE| ≤ √(log(2/δ)/(2⌊n/2⌋)), RKE = VENDI_2 = 1/E k(x,x′)²",
@@ -292,7 +279,7 @@ STATEMENTS = (
         source="Hoeffding (1963), Section 5: U-statistics of a kernel in [0, 1]",
         repairs="v24.order-ge-2",
     ),
-    kind("spectra", vendi.LOG_SCORE_ERROR, NORMALISED_KERNEL, limit=vendi.LOG_DIMENSION)(
+    kind("spectra", vendi.LOG_SCORE_ERROR, on.NORMALISED_KERNEL, limit=vendi.LOG_DIMENSION)(
         "repaired.vendi-order-one", vendi.fannes_audenaert, tail=1.0, half=0.5
     )(
         claim="|log VENDI_1(x) − log VENDI_1(P)| ≤ T log(d−1) + h(T) up to T = 1−1/d, then log d,"
@@ -303,34 +290,34 @@ STATEMENTS = (
         source="Audenaert (2007), sharp Fannes inequality, with repaired.kernel-covariance",
         repairs="v24.order-one",
     ),
-    visits.HARMONIC("repaired.visit-sum-log", visits.offset_log_picks, offset=1.0)(
+    ineq.HARMONIC("repaired.visit-sum-log", ineq.offset_log_picks, offset=1.0)(
         claim="Σ_t 1/n_t ≤ (1/b) Σ_g (1 + log N_g(T))",
         latex=r"\sum_t n_t^{-1} \le \tfrac1b\sum_g\bigl(1+\log N_g(T)\bigr)",
         source="Harmonic sums: 1 + 1/2 + … + 1/N ≤ 1 + log N",
         repairs="m25.visit-sum-log",
     ),
-    visits.HARMONIC("repaired.visit-sum-log-samples", visits.offset_log_picks, offset=1.0)(
+    ineq.HARMONIC("repaired.visit-sum-log-samples", ineq.offset_log_picks, offset=1.0)(
         claim="Σ_t 1/n_t ≤ (1/b) Σ_g (1 + log(n_g(T)/b))",
         latex=r"\sum_t n_t^{-1} \le \tfrac1b\sum_g\bigl(1+\log\tfrac{n_g(T)}{b}\bigr)",
         source="The same, by n_g(T) = b N_g(T)",
         repairs="o24.visit-sum-log",
     ),
-    visits.COUNTED("repaired.visit-sum-power-burn-in", visits.power_picks, base=1.0)(
+    ineq.COUNTED("repaired.visit-sum-power-burn-in", ineq.power_picks, base=1.0)(
         claim="Σ_t n_t^{−α} ≤ (1/(b^α(1−α))) Σ_g N_g(T)^{1−α}, n_t = N + b(k−1), N ≥ b",
         latex=r"\sum_t n_t^{-\alpha} \le \tfrac{1}{b^\alpha(1-\alpha)}\sum_g N_g(T)^{1-\alpha},"
         r"\quad N\ge b",
         source="N + b(k−1) ≥ bk; 1 + 2^{−α} + … + N^{−α} ≤ N^{1−α}/(1−α)",
         repairs="m25.visit-sum-power-as-counted",
         setting="visits-long-burn-in",
-        assumptions=(VISITS, POWER, LONG_BURN_IN),
+        assumptions=(on.VISITS, on.POWER, on.LONG_BURN_IN),
     ),
-    visits.SAMPLES_POWER("repaired.visit-total-power", visits.sampled_power, factor=1.0)(
+    ineq.SAMPLES_POWER("repaired.visit-total-power", ineq.sampled_power, factor=1.0)(
         claim="Σ_g n_g(T)^{1−α} ≤ G^α (bT)^{1−α}",
         latex=r"\sum_g n_g(T)^{1-\alpha} \le G^\alpha (bT)^{1-\alpha}",
         source="Jensen; Σ_g n_g(T) = bT",
         repairs="o24.visit-total-power",
     ),
-    visits.SAMPLES_LOG("repaired.visit-total-log", visits.sampled_log, factor=1.0)(
+    ineq.SAMPLES_LOG("repaired.visit-total-log", ineq.sampled_log, factor=1.0)(
         claim="Σ_g log n_g(T) ≤ G log(bT)",
         latex=r"\sum_g\log n_g(T) \le G\log(bT)",
         source="n_g(T) ≤ bT",
