@@ -75,9 +75,9 @@ def _has(names: tuple[str, ...], facts: Facts, n: int, delta: float) -> bool:
     return all(name in facts for name in names)
 
 
-def orders(low: float, high: float, text: str) -> Assumption:
-    """Ask for an order α of the Vendi score in [`low`, `high`)."""
-    return _asking(text, _between, "order", low, high)
+def between(name: str, low: float, high: float, text: str) -> Assumption:
+    """Ask for a number in [`low`, `high`): the order α of a Vendi score, an exponent."""
+    return _asking(text, _between, name, low, high)
 
 
 def has(name: str, text: str) -> Assumption:
@@ -105,7 +105,7 @@ DEFINITE_REFERENCE = _asking("Σ_r ≻ 0", _is, "reference_definite", True)
 UNIT_OPERATOR = _asking("‖Σ‖ ≤ 1 (printed as ‖Σ‖ = O(1), Tr Σ = O(d))", _unit_operator)
 VENDI_SAMPLES = _asking("δ ≥ exp((2−n)/8)", _vendi_samples)
 BERNSTEIN_RANGE = _asking("ε ≤ c, that is 8 (log(1/δ) + 1/4) ≤ n", _bernstein_range)
-ANY_ORDER = orders(1.0, math.inf, "α ≥ 1")
+ANY_ORDER = between("order", 1.0, math.inf, "α ≥ 1")
 
 
 # --- inputs of deterministic inequalities -------------------------------------------------------
@@ -159,11 +159,6 @@ def _in_cube(facts: Facts, n: int, delta: float) -> bool:
     return bool(inside and ordered and (knots >= 0.0).all() and (knots <= 1.0).all())
 
 
-def alpha_in(low: float, high: float, text: str) -> Assumption:
-    """Ask for an exponent α in [`low`, `high`)."""
-    return _asking(text, _between, "alpha", low, high)
-
-
 def distributions(text: str, *names: str) -> Assumption:
     """Ask for probabilities in the inputs of these names."""
     return _asking(text, _distributions, names)
@@ -173,7 +168,7 @@ PSD = _asking("A, B ⪰ 0 (given by factors)", _by_factors)
 FULL_RANK_REFERENCE = _asking("Σ_r ≻ 0 (given by factors)", _full_rank, "reference_factor")
 ORDERED = _asking("A ⪰ B ≻ 0", _ordered)
 SYMMETRIC = _asking("A, B symmetric", _symmetric)
-POWER = alpha_in(0.0, 1.0, "0 ≤ α < 1")
+POWER = between("alpha", 0.0, 1.0, "0 ≤ α < 1")
 VISITS = _asking("every generator picked at least once, b ≥ 1", _visits)
 BURN_IN = _asking("burn-in N ≥ 1", _burnt_in)
 LONG_BURN_IN = _asking("burn-in N ≥ b", _a_batch_burnt_in)

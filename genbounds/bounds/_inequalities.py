@@ -377,7 +377,7 @@ PROJECTION = inequality(
     on.distributions("v a distribution, w a distribution on the first t entries", "v", "w"),
 )
 ALPHA_NORM = inequality(
-    "vector-order", "alpha-norm", "‖v‖_α", alpha_norm, on.alpha_in(1.0, 2.0, "1 ≤ α < 2")
+    "vector-order", "alpha-norm", "‖v‖_α", alpha_norm, on.between("alpha", 1.0, 2.0, "1 ≤ α < 2")
 )
 HARMONIC = inequality("visits", "harmonic-visits", "Σ_t 1/n_t", harmonic_visits, on.VISITS)
 VISIT_SUM = inequality("visits", "visit-sum", "Σ_t n_t^{−α}", visit_sum, on.VISITS, on.POWER)

@@ -198,21 +198,21 @@ STATEMENTS = (
         latex=r"\bigl|\|\hat\lambda\|_\alpha-\|\tilde\lambda\|_\alpha\bigr| \le"
         r" \sqrt{\tfrac{32}{n}\log\tfrac2\delta},\quad \alpha\ge2",
         source="V24 Corollary 1",
-        assumptions=(*KERNEL, on.orders(2.0, math.inf, "α ≥ 2")),
+        assumptions=(*KERNEL, on.between("order", 2.0, math.inf, "α ≥ 2")),
     ),
     ORDER("v24.order-lt-2", order_below_two, factor=32.0, union=2.0)(
         claim="|‖λ̂‖_α − ‖λ̃‖_α| ≤ √(32 d^{2−α} log(2/δ)/n), 1 ≤ α < 2",
         latex=r"\bigl|\|\hat\lambda\|_\alpha-\|\tilde\lambda\|_\alpha\bigr| \le"
         r" \sqrt{\tfrac{32\,d^{2-\alpha}}{n}\log\tfrac2\delta},\quad 1\le\alpha<2",
         source="V24 Corollary 2",
-        assumptions=(*KERNEL, on.orders(1.0, 2.0, "1 ≤ α < 2")),
+        assumptions=(*KERNEL, on.between("order", 1.0, 2.0, "1 ≤ α < 2")),
     ),
     ORDER("v24.order-one", order_below_two, factor=32.0, union=2.0)(
         claim="Corollary 2 at α = 1, the order of the Vendi score itself",
         latex=r"\bigl|\mathrm{VENDI}_1(x)^0-\mathrm{VENDI}_1(P)^0\bigr| \le"
         r" \sqrt{\tfrac{32\,d}{n}\log\tfrac2\delta}",
         source="V24 Corollary 2 at α = 1",
-        assumptions=(*KERNEL, on.orders(1.0, 1.0 + 1e-12, "α = 1")),
+        assumptions=(*KERNEL, on.between("order", 1.0, 1.0 + 1e-12, "α = 1")),
     ),
     TRUNCATED("v24.truncated", truncated, factor=32.0, union=2.0)(
         claim="|‖λ̂^{(t)}‖_α − ‖λ̃^{(t)}‖_α| ≤ √(32 max{1,t^{2−α}} log(2/δ)/n)",

@@ -21,9 +21,8 @@ from genbounds.samples import Sample, features_of
 from genbounds.select._arms import FeatureArm, rows_in_all
 from genbounds.select._independence import rows_of_another
 from genbounds.select._looks import MINIMUM_LOOK, look_sizes
-from genbounds.select._loop import ORDER_ERROR
+from genbounds.select._loop import ORDER_ERROR, Budget, Drawing
 from genbounds.select._selection import ArmStatus, Drawn
-from genbounds.select._settings import Budget, Drawing
 from genbounds.validation import InputError, check_features, check_finite
 
 ALLOCATIONS = ("lucb", "uniform")

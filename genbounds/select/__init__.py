@@ -24,7 +24,6 @@ from genbounds.select._selection import ContextSelection as ContextSelection
 from genbounds.select._selection import History as History
 from genbounds.select._selection import Look as Look
 from genbounds.select._selection import Selection as Selection
-from genbounds.select._state import State as State
 from genbounds.select.policies import POLICIES as POLICIES
 from genbounds.select.policies._debiased import DebiasedUcb as DebiasedUcb
 from genbounds.select.policies._debiased import Thompson as Thompson
@@ -37,6 +36,7 @@ from genbounds.select.policies._policy import IndexPolicy as IndexPolicy
 from genbounds.select.policies._policy import Lucb as Lucb
 from genbounds.select.policies._policy import Policy as Policy
 from genbounds.select.policies._policy import Random as Random
+from genbounds.select.policies._policy import State as State
 from genbounds.select.policies._policy import Uniform as Uniform
 from genbounds.select.policies._published import FdUcb as FdUcb
 from genbounds.select.policies._published import FidUcb as FidUcb

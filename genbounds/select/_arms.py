@@ -187,9 +187,7 @@ class EncodedArm:
     """
 
     def __init__(
-        self,
-        generate: Callable[[int, np.random.Generator], Any],
-        encode: Callable[[Any], Any],
+        self, generate: Callable[[int, np.random.Generator], Any], encode: Callable[[Any], Any]
     ) -> None:
         for name, given in (("generate", generate), ("encode", encode)):
             if not callable(given):

@@ -32,18 +32,10 @@ from genbounds.estimators import (
     welch_degrees_of_freedom,
 )
 from genbounds.results import Diagnostic, Score, hedged, titled
-from genbounds.select._certificate import (
-    Bools,
-    Look,
-    leaders,
-    leads_that_prove,
-    studentised,
-    third_cumulant,
-    transitive,
-    undecided,
-)
-from genbounds.select._looks import choose_first_look, critical_value, earliest_look, look_sizes
-from genbounds.select._settings import SAMPLES_PER_ARM
+from genbounds.select import _certificate as proof
+from genbounds.select._certificate import Bools, Certificate, Look
+from genbounds.select._looks import choose_first_look, earliest_look, look_sizes
+from genbounds.select._loop import SAMPLES_PER_ARM
 from genbounds.validation import (
     Float,
     InputError,
@@ -241,40 +233,34 @@ def plan_selection(
     """Plan from the estimates of the pilots; see `plan`."""
     _check_sampled(estimates)
     check_confidence("confidence", confidence)
+    check_not_negative("tolerance", tolerance)
     reach = math.inf if limit is None else check_count("limit", limit, minimum=2)
     columns = max(x.d if isinstance(x, Moments) else np.shape(x)[1] for x in pilots.values())
     first = choose_first_look(prepared, columns, [reach])
     most = max(SAMPLES_PER_ARM, 4 * first) if limit is None else limit
-    sizes = look_sizes(first, most)
     names = list(estimates)
-    error = (1.0 - confidence) / (top * (len(names) - top))
-    runs = _foresee(
-        list(estimates.values()),
-        sizes,
-        critical=critical_value(error, sizes, order=2),
-        top=top,
-        tolerance=check_not_negative("tolerance", tolerance),
-        rng=np.random.default_rng(seed),
-    )
-    totals = np.where(runs.certified, runs.drawn.sum(axis=1), math.inf)
+    sizes, error = look_sizes(first, most), 1.0 - confidence
+    certificate = Certificate(len(names), sizes, error=error, top=top, tolerance=tolerance)
+    rng = np.random.default_rng(seed)
+    drawn, certified, hopeless = _foresee(list(estimates.values()), certificate, rng)
+    totals = np.where(certified, drawn.sum(axis=1), math.inf)
     budget, median = (
         None if math.isinf(total) else int(total)
         for total in np.quantile(totals, (power, 0.5), method="higher")
     )
     order = sorted(names, key=lambda name: estimates[name].loss)
-    certified = float(runs.certified.mean())
     short = limit is None and earliest_look(prepared, columns) < first
     return SelectionPlan(
         budget=budget,
         feasible=budget is not None,
         median=median,
-        certified=certified,
+        certified=float(certified.mean()),
         ended={
-            "certified": certified,
-            "reference": float(runs.hopeless.mean()),
-            "limit": float((~runs.certified & ~runs.hopeless).mean()),
+            "certified": float(certified.mean()),
+            "reference": float(hopeless.mean()),
+            "limit": float((~certified & ~hopeless).mean()),
         },
-        samples=dict(zip(names, np.median(runs.drawn, axis=0).astype(int).tolist(), strict=True)),
+        samples=dict(zip(names, np.median(drawn, axis=0).astype(int).tolist(), strict=True)),
         scores={name: estimates[name].score(confidence) for name in order},
         best=tuple(order[:top]),
         confidence=confidence,
@@ -337,50 +323,27 @@ def _unseen_gap(estimates: Mapping[str, Estimate], best: str, rival: str) -> tup
 # --- runs as they may come ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Runs:
-    """Simulated runs.
-
-    Attributes
-    ----------
-    drawn : ndarray of int, shape (runs, K)
-        Samples of each arm.
-    certified, hopeless : ndarray of bool, shape (runs,)
-        Whether the run ended with a certificate, or because the reference is too small.
-    """
-
-    drawn: Float
-    certified: Bools
-    hopeless: Bools
-
-
 def _foresee(
-    pilots: Sequence[Estimate],
-    sizes: tuple[int, ...],
-    *,
-    critical: float,
-    top: int,
-    tolerance: float,
-    rng: np.random.Generator,
-) -> _Runs:
+    pilots: Sequence[Estimate], certificate: Certificate, rng: np.random.Generator
+) -> tuple[Float, Bools, Bools]:
     """Simulate runs with policy "elimination".
 
     Parameters
     ----------
     pilots : sequence of Estimate
         Of the K arms, against the reference of the run.
-    sizes : tuple of int
-        Looks.
-    critical : float
-        Of each comparison.
-    top : int
-    tolerance : float
+    certificate : Certificate
+        An empty one: sizes of the looks, critical value of each comparison, and what is asked.
     rng : Generator
 
     Returns
     -------
-    _Runs
+    drawn : ndarray of int, shape (runs, K)
+        Samples of each arm.
+    certified, hopeless : ndarray of bool, shape (runs,)
+        Whether the run ended with a certificate, or because the reference is too small.
     """
+    sizes, critical, tolerance = certificate.sizes, certificate.critical, certificate.tolerance
     arms, n = len(pilots), np.array(sizes, dtype=float)[:, None]
     linear, quadratic = np.array([_parts(pilot) for pilot in pilots]).T
     own = linear / n + quadratic / n**2
@@ -410,16 +373,16 @@ def _foresee(
         apart = np.sqrt(own[level][:, None] + own[level][None, :])
         widest = np.abs(lead) + tolerance + critical * apart
         closed = np.where(both, widest < critical * reference[level], closed)
-        beats = transitive(direct)
+        beats = proof.transitive(direct)
         running = racing.any(axis=1)
-        done = running & leaders(beats | near, loss, top=top)[1]
-        open_ = undecided(beats, top=top, arms=arms)
+        done = running & proof.leaders(beats | near, loss, top=certificate.top)[1]
+        open_ = proof.undecided(beats, top=certificate.top, arms=arms)
         settled = beats | beats.swapaxes(1, 2) | closed | np.eye(arms, dtype=bool)
         rivals = open_[:, :, None] & open_[:, None, :] & ~settled
         racing = rivals.any(axis=2) & (running & ~done)[:, None]
         certified |= done
         hopeless |= running & ~done & ~racing.any(axis=1)
-    return _Runs(drawn=drawn, certified=certified, hopeless=hopeless)
+    return drawn, certified, hopeless
 
 
 def _parts(estimate: Estimate) -> tuple[float, float]:
@@ -460,7 +423,7 @@ def _proofs(
     assert n is not None
     assert m is not None
     sign = -1.0 if one.higher_is_better else 1.0
-    shared = third_cumulant(first, second) - sign * (second.third - first.third)
+    shared = proof.third_cumulant(first, second) - sign * (second.third - first.third)
     variance = difference(one, two).stderr ** 2 - one.sample.variance - two.sample.variance
     common = max(variance, 0.0)
     mixed = min(one.reference.mixed_variance + two.reference.mixed_variance, common)
@@ -480,8 +443,8 @@ def _proofs(
             (own[1], two.sample.degrees_of_freedom * size / m),
             (reference, min(one.reference.degrees_of_freedom, two.reference.degrees_of_freedom)),
         )
-        level = studentised(critical, degrees)
-        proofs = leads_that_prove(level, stderr, third=third, curvature=curvature)
+        level = proof.studentised(critical, degrees)
+        proofs = proof.leads_that_prove(level, stderr, third=third, curvature=curvature)
         known = first.cancels and second.cancels
         found.append((*proofs, math.sqrt(reference) if known else 0.0))
     return found

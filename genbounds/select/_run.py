@@ -17,23 +17,15 @@ from genbounds._text import quoted
 from genbounds.arms import Arm
 from genbounds.core.checks import check_sample
 from genbounds.core.estimate import small_sample
-from genbounds.estimators import (
-    CustomMetric,
-    Estimate,
-    MetricSpec,
-    Moments,
-    metric_spec,
-)
+from genbounds.estimators import CustomMetric, Estimate, MetricSpec, Moments, metric_spec
 from genbounds.files import display, locked
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.select._arms import FunctionArm, digest_of
-from genbounds.select._loop import Loop
+from genbounds.select._loop import Loop, Settings
 from genbounds.select._selection import Context, ContextSelection, Selection
-from genbounds.select._settings import Settings
-from genbounds.select._state import State
 from genbounds.select._summary import summarise, together
 from genbounds.select.policies import POLICIES
-from genbounds.select.policies._policy import Policy
+from genbounds.select.policies._policy import Policy, State
 from genbounds.validation import (
     InputError,
     calling,

@@ -10,7 +10,7 @@ import pytest
 import genbounds.select as select
 from genbounds.estimators import Moments
 from genbounds.files import atomic_write
-from genbounds.select import FeatureArm, _loop, _record
+from genbounds.select import FeatureArm, _loop, _sampler
 from genbounds.simulate import GaussianArm
 from genbounds.validation import InputError
 from tests.refusal import refused
@@ -269,7 +269,7 @@ def test_a_run_that_died_while_its_first_rows_were_written_goes_on(tmp_path, mon
         if path.suffix == ".npy":
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(_record, "atomic_write", dies)
+    monkeypatch.setattr(_sampler, "atomic_write", dies)
     with pytest.raises(KeyboardInterrupt):
         go(CLEAR, record=tmp_path)
     monkeypatch.undo()

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.estimators import FrechetReference, RunningFrechet
-from genbounds.select._state import State
-from genbounds.select.policies._policy import IndexPolicy
+from genbounds.select.policies._policy import IndexPolicy, State
 from genbounds.validation import Float, check_not_negative
 
 MINIMUM_ROWS = 10

@@ -7,17 +7,16 @@ catalogue of bounds. δ, n and the norms go in; the statement says what comes ou
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
-from functools import lru_cache
+from dataclasses import asdict, dataclass, fields, replace
+from functools import lru_cache, partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from genbounds.bounds import Bound, catalog
 from genbounds.estimators import RunningFrechet, RunningInception
-from genbounds.select._state import GROWTH, State
 from genbounds.select.policies._norms import EntryNorms, Norms
-from genbounds.select.policies._policy import IndexPolicy, Policy, check_positive
+from genbounds.select.policies._policy import GROWTH, IndexPolicy, Policy, State, check_positive
 from genbounds.validation import InputError, check_choice, check_not_negative
 
 CONSTANTS = ("practical", "printed")
@@ -118,6 +117,15 @@ class FrechetUcb(IndexPolicy):
 
     def bonus(self, state: State, arm: int, score: RunningFrechet) -> float:
         """Return the bonus of `arm`, whose plug-in distance is `score`."""
+        raise NotImplementedError
+
+    def _norms(self, state: State, arm: int) -> Any:
+        """Return the norms of `arm`, estimated anew once its sample has grown by `refresh`."""
+        estimate = partial(self._estimate, state, arm)
+        return state.refreshed("norms", arm, estimate, growth=self.refresh)[1]
+
+    def _estimate(self, state: State, arm: int) -> Any:
+        """Estimate the norms that the bonus takes from all rows of `arm`."""
         raise NotImplementedError
 
 
@@ -276,11 +284,9 @@ class FdUcb(FrechetUcb):
         given |= {"d": score.mean.size, "radius": self.radius}
         return _bonus("m25.fd-bounded-bonus", self.constants, most, **given)
 
-    def _norms(self, state: State, arm: int) -> Norms:
-        def estimate() -> Norms:
-            return Norms.of_sample(state.rows[arm], threshold=self.threshold)
-
-        return state.refreshed("norms", arm, estimate, growth=self.refresh)[1]
+    def _estimate(self, state: State, arm: int) -> Norms:
+        """Norms of the sample covariance."""
+        return Norms.of_sample(state.rows[arm], threshold=self.threshold)
 
 
 class NaiveFdUcb(FdUcb):
@@ -289,7 +295,8 @@ class NaiveFdUcb(FdUcb):
     __slots__ = ()
     name = "naive-ucb"
 
-    def _norms(self, state: State, arm: int) -> Norms:
+    def _estimate(self, state: State, arm: int) -> Norms:
+        """Dimension in place of norms."""
         return Norms.without_data(state.rows[arm].shape[1])
 
 
@@ -361,39 +368,31 @@ class FidUcb(FrechetUcb):
         if not norms.operator > 0.0:
             return math.inf
         practical = self.constants == "practical"
-        quantities = {
+        quantities = asdict(norms) | {
             "n": score.n,
             "delta": state.error,
             "d": score.mean.size,
-            "absolute_sum": norms.absolute_sum,
-            "max_variance": norms.max_variance,
             "mean_gap": self.assumed_gap if self.estimates == "appendix" else score.mean_gap,
-            "mean_deviation": norms.mean_deviation,
             "reference_root_trace": reference_spectrum(state)[0],
-            "trace": norms.trace,
-            "operator": norms.operator,
             "effective_rank": norms.trace / norms.operator,
         }
         mean_error = mean_part(self.statement, practical=practical).width(**quantities)
         bound = statement(self.statement, practical=practical)
         return float(bound.width(**quantities, mean_error_norm=mean_error))
 
-    def _norms(self, state: State, arm: int) -> EntryNorms:
-        def estimate() -> EntryNorms:
-            rows = state.rows[arm]
-            if self.estimates == "sample":
-                return EntryNorms.of_sample(rows)
-            assert state.reference is not None  # `check` has seen to it
-            return EntryNorms.truncated(
-                rows,
-                reference_cov=state.reference.cov,
-                cut=self.truncation * reference_spectrum(state)[1],
-                operator_slack=self.operator_slack,
-                trace_factor=self.trace_factor,
-                delta=state.error,
-            )
-
-        return state.refreshed("norms", arm, estimate, growth=self.refresh)[1]
+    def _estimate(self, state: State, arm: int) -> EntryNorms:
+        """Norms of the sample covariance, or the estimates of App. D.5."""
+        if self.estimates == "sample":
+            return EntryNorms.of_sample(state.rows[arm])
+        assert state.reference is not None  # `check` has seen to it
+        return EntryNorms.truncated(
+            state.rows[arm],
+            reference_cov=state.reference.cov,
+            cut=self.truncation * reference_spectrum(state)[1],
+            operator_slack=self.operator_slack,
+            trace_factor=self.trace_factor,
+            delta=state.error,
+        )
 
 
 class NaiveFidUcb(FidUcb):
