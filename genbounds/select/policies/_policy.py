@@ -85,7 +85,7 @@ class State:
     """
 
     available: Bools
-    index: Float
+    index: NDArray[np.float64]
     rows: list[NDArray[Any]]
     certificate: Certificate
     metric: Prepared
@@ -94,7 +94,7 @@ class State:
     error: float
     rng: np.random.Generator
     step: int = 0
-    cost: Float | None = None
+    cost: NDArray[np.float64] | None = None
     _kept: dict[object, Any] = field(default_factory=dict, repr=False, init=False)
 
     @property
