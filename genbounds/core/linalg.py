@@ -1,10 +1,8 @@
-"""Products of large matrices, a block at a time: triangles, few rows, kernels of all pairs."""
+"""Products of large matrices, a block at a time: triangles, few rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import scipy  # its submodules are loaded at their first use
@@ -19,9 +17,6 @@ PANEL = 256
 
 FEW = 48
 """The same where few rows are multiplied: small products do not copy the matrix first."""
-
-SINGLE_ROWS = 4096
-"""Above so many rows of a sample, kernels of float32 features are evaluated in float32."""
 
 
 @lru_cache(maxsize=8)
@@ -88,35 +83,3 @@ def singular_values(matrix: Float) -> Float:
         return np.zeros(0)
     values: Float = scipy.linalg.svdvals(matrix, check_finite=False)
     return values
-
-
-def weighted_sums(
-    blocks: Iterable[tuple[slice, slice, NDArray[Any]]],
-    weights: NDArray[Any],
-    others: NDArray[Any] | None,
-) -> tuple[Float, Float]:
-    """Sum blocks of a kernel with the weights of the others, and with those of the rows.
-
-    Parameters
-    ----------
-    blocks : iterable of (slice of the rows, slice of the others, ndarray)
-        Without `others`, those on and above the diagonal of the kernel of rows with themselves.
-    weights : ndarray of shape (n, ...)
-        Of the rows.
-    others : ndarray of shape (m, ...) or None
-        Weights of the others.
-
-    Returns
-    -------
-    over_others : ndarray of shape (n, ...)
-    over_rows : ndarray of shape (m, ...)
-        Of rows with themselves, the same array.
-    """
-    over_others = np.zeros(weights.shape)
-    over_rows = over_others if others is None else np.zeros(others.shape)
-    theirs = weights if others is None else others
-    for i, j, values in blocks:
-        over_others[i] += values @ theirs[j]
-        if others is not None or i != j:
-            over_rows[j] += values.T @ weights[i]
-    return over_others, over_rows

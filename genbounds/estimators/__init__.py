@@ -70,20 +70,20 @@ from genbounds.estimators.inception import inception_estimate as inception_estim
 from genbounds.estimators.inception import inception_infinity as inception_infinity
 from genbounds.estimators.inception import inception_score as inception_score
 from genbounds.estimators.inception import inception_splits as inception_splits
-from genbounds.estimators.kernels import CrossedMeans as CrossedMeans
 from genbounds.estimators.kernels import KernelReference as KernelReference
-from genbounds.estimators.kernels import Quadratic as Quadratic
-from genbounds.estimators.kernels import RunningRke as RunningRke
-from genbounds.estimators.kernels import crossed_distances as crossed_distances
-from genbounds.estimators.kernels import crossed_squares as crossed_squares
-from genbounds.estimators.kernels import median_bandwidth as median_bandwidth
-from genbounds.estimators.kernels import squared_kernel_sum as squared_kernel_sum
+from genbounds.estimators.kernels._crossed import CrossedMeans as CrossedMeans
+from genbounds.estimators.kernels._crossed import Quadratic as Quadratic
+from genbounds.estimators.kernels._crossed import crossed_distances as crossed_distances
+from genbounds.estimators.kernels._crossed import crossed_squares as crossed_squares
 from genbounds.estimators.kernels._distance import RunningKid as RunningKid
 from genbounds.estimators.kernels._distance import kernel_distance as kernel_distance
 from genbounds.estimators.kernels._distance import (
     kernel_inception_distance as kernel_inception_distance,
 )
 from genbounds.estimators.kernels._pair_kernels import PolynomialKernel as PolynomialKernel
+from genbounds.estimators.kernels._pair_kernels import median_bandwidth as median_bandwidth
+from genbounds.estimators.kernels._rke import RunningRke as RunningRke
+from genbounds.estimators.kernels._rke import squared_kernel_sum as squared_kernel_sum
 from genbounds.estimators.neighbours._ceiling import Ceiling as Ceiling
 from genbounds.estimators.neighbours._ceiling import (
     precision_recall_ceiling as precision_recall_ceiling,
@@ -98,9 +98,9 @@ from genbounds.estimators.smooth._check import ScoreCheck as ScoreCheck
 from genbounds.estimators.smooth._check import check_score as check_score
 from genbounds.estimators.smooth._score import kernel_product as kernel_product
 from genbounds.estimators.smooth._sliced import sliced_distance as sliced_distance
-from genbounds.estimators.vendi import vendi_estimate as vendi_estimate
-from genbounds.estimators.vendi import vendi_options as vendi_options
+from genbounds.estimators.vendi._score import vendi_estimate as vendi_estimate
 from genbounds.estimators.vendi._score import vendi_metric as vendi_metric
+from genbounds.estimators.vendi._score import vendi_options as vendi_options
 from genbounds.estimators.vendi._score import vendi_score as vendi_score
 
 if TYPE_CHECKING:

@@ -6,11 +6,7 @@ against, `_estimate` the mathematics, however rows were drawn, `_pair_kernels` t
 Kernels with k(x, x) = 1 on one sample, for the Vendi family and RKE (`_rke`): `_kernel_rows`.
 """
 
-from genbounds.estimators.kernels._crossed import CrossedMeans as CrossedMeans
 from genbounds.estimators.kernels._crossed import FoldedSample as FoldedSample
-from genbounds.estimators.kernels._crossed import Quadratic as Quadratic
-from genbounds.estimators.kernels._crossed import crossed_distances as crossed_distances
-from genbounds.estimators.kernels._crossed import crossed_squares as crossed_squares
 from genbounds.estimators.kernels._crossed import folded as folded
 from genbounds.estimators.kernels._crossed import inspected_models as inspected_models
 from genbounds.estimators.kernels._crossed import warnings_of as warnings_of
@@ -19,7 +15,4 @@ from genbounds.estimators.kernels._distance import ENERGY as ENERGY
 from genbounds.estimators.kernels._distance import KAD as KAD
 from genbounds.estimators.kernels._distance import KID as KID
 from genbounds.estimators.kernels._distance import KernelReference as KernelReference
-from genbounds.estimators.kernels._pair_kernels import median_bandwidth as median_bandwidth
 from genbounds.estimators.kernels._pair_kernels import unit_rows as unit_rows
-from genbounds.estimators.kernels._rke import RunningRke as RunningRke
-from genbounds.estimators.kernels._rke import squared_kernel_sum as squared_kernel_sum

@@ -24,16 +24,10 @@ from numpy.typing import NDArray
 from genbounds.core.checks import Checked, check_rows, drawn, leaked, shared_rows
 from genbounds.core.design import Design, Index, row_design, sums_by
 from genbounds.core.estimate import EXACT, SampleError, Tails, welch_degrees_of_freedom
-from genbounds.core.linalg import weighted_sums
 from genbounds.core.scale import factor_of
+from genbounds.estimators.kernels import _pair_kernels as kernels
 from genbounds.estimators.kernels._distance import MINIMUM, NEEDS, KernelReference, lost_digits
-from genbounds.estimators.kernels._pair_kernels import (
-    PairKernel,
-    Radial,
-    check_bandwidth,
-    kernel_blocks,
-    upper_blocks,
-)
+from genbounds.estimators.kernels._pair_kernels import PairKernel
 from genbounds.results import Diagnostic
 from genbounds.validation import Float, InputError, about_model, check_same_dimension, seeded
 
@@ -171,10 +165,8 @@ class CrossedMeans:
 
         `reference`: whether the last sample is one.
         """
-        every = set(range(self.folds))
-        return np.stack(
-            [self.fitted(sorted(every - set(pair)), reference=reference) for pair in self.pairs]
-        )
+        others = ([k for k in range(self.folds) if k not in pair] for pair in self.pairs)
+        return np.stack([self.fitted(kept, reference=reference) for kept in others])
 
     def spread(self, vectors: Float) -> float:
         """Mean of ‖Σ (c_a - mean c_a) m_a‖² over `vectors` c, one per pair of folds, at least 0.
@@ -197,17 +189,17 @@ class CrossedMeans:
         value = float((matrices * self.crossed).sum(axis=(1, 2)).mean())
         steps = [self._steps(a, self._influence(a, matrices[:, a])) for a in range(len(self.gram))]
         parts = np.array([float(step @ step) for step in steps])
-        first = float(parts.sum())
         if self._second is None:
             names = np.concatenate([sample.names for sample in self.samples])
             joint = np.bincount(names, np.concatenate(steps))
-            return Quadratic(value=value, variance=float(joint @ joint), parts=parts, steps=steps)
-        # The estimated means add their own noise to the first order: the second order, once more.
-        second = float((matrices**2 * self._second).sum(axis=(1, 2)).mean())
-        second *= 2.0 * self.folds / (self.folds - 1.0)
-        return Quadratic(
-            value=value, variance=max(first - second, second), parts=parts, steps=steps
-        )
+            variance = float(joint @ joint)
+        else:
+            # The estimated means add their own noise to the first order: the second order, once
+            # more.
+            second = float((matrices**2 * self._second).sum(axis=(1, 2)).mean())
+            second *= 2.0 * self.folds / (self.folds - 1.0)
+            variance = max(float(parts.sum()) - second, second)
+        return Quadratic(value=value, variance=variance, parts=parts, steps=steps)
 
     def _influence(self, a: int, coefficients: Float) -> Float:
         """Return what rows of sample `a` add to a mean over pairs of folds of Σ_b A_ab ⟨m_a, m_b⟩.
@@ -308,12 +300,8 @@ class CrossedMeans:
 
     def degrees(self, found: Quadratic, part: slice = slice(None)) -> float:
         """Degrees of freedom of the variance `found` due to `part` of the samples."""
-        return welch_degrees_of_freedom(
-            *(
-                (float(variance), self._free(sample))
-                for variance, sample in zip(found.parts[part], self.samples[part], strict=True)
-            )
-        )
+        free = [self._free(sample) for sample in self.samples[part]]
+        return welch_degrees_of_freedom(*zip(found.parts[part].tolist(), free, strict=True))
 
     def error(self, found: Quadratic, part: slice, variance: float) -> SampleError:
         """Error due to `part` of the samples, of what was `found`, with its `variance`."""
@@ -347,10 +335,12 @@ def _means_over_folds(
     weights = [sample.indicator(folds) for sample in samples]
     means = [np.zeros((len(one), len(samples), folds)) for one in weights]
     for a, one in enumerate(samples):
-        means[a][:, a], _ = weighted_sums(upper_blocks(one.rows, kernel), weights[a], None)
+        means[a][:, a], _ = kernels.weighted_sums(
+            kernels.kernel_blocks(kernel, one.rows), weights[a]
+        )
         for b in range(a + 1, len(samples)):
-            blocks = kernel_blocks(one.rows, samples[b].rows, kernel)
-            means[a][:, b], means[b][:, a] = weighted_sums(blocks, weights[a], weights[b])
+            blocks = kernels.kernel_blocks(kernel, one.rows, samples[b].rows)
+            means[a][:, b], means[b][:, a] = kernels.weighted_sums(blocks, weights[a], weights[b])
     return means
 
 
@@ -494,9 +484,9 @@ def crossed_squares(
     for name, other in seen.items():
         with about_model(name):
             check_same_dimension("x", other.rows.shape[1], first, one.rows.shape[1])
-    label = f"RBF kernel, bandwidth {check_bandwidth(bandwidth):.10g}"
+    label = f"RBF kernel, bandwidth {kernels.check_bandwidth(bandwidth):.10g}"
     centre = np.mean([one.rows.mean(axis=0, dtype=np.float64) for one in seen.values()], axis=0)
-    kernel = Radial(
+    kernel = kernels.Radial(
         title="Vendi score of order 2 (RKE)",
         label=label,
         bandwidths=(bandwidth / 2.0**0.5,),

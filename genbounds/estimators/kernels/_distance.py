@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from math import sqrt
 from typing import Any
 
@@ -24,25 +24,18 @@ from numpy.typing import NDArray
 
 from genbounds._process import threads_for
 from genbounds._text import number, quoted
-from genbounds.core.checks import Checked, check_rows, drawing_warnings
+from genbounds.core.checks import check_rows, drawing_warnings
 from genbounds.core.class_shares import classes_of, score_by_class
 from genbounds.core.design import row_design
 from genbounds.core.estimate import Estimate, heavy_tails
-from genbounds.core.linalg import weighted_sums
 from genbounds.core.moments import row_blocks, spread_rows
 from genbounds.core.scale import factor_of, scaled_back
 from genbounds.core.two_samples import shared_units
 from genbounds.diagnostics import warn_of
 from genbounds.estimators._metric_spec import MetricSpec, Prepare, preparing
+from genbounds.estimators.kernels import _pair_kernels as kernels
 from genbounds.estimators.kernels._estimate import Within, kernel_estimate
-from genbounds.estimators.kernels._pair_kernels import (
-    PairKernel,
-    Polynomial,
-    PolynomialKernel,
-    Radial,
-    kernel_blocks,
-    pair_kernel,
-)
+from genbounds.estimators.kernels._pair_kernels import PairKernel, PolynomialKernel
 from genbounds.estimators.kernels._rke import LEAST_ROWS, GrowingPairs
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.results import Diagnostic, Score
@@ -236,13 +229,6 @@ MINIMUM = 4
 NEEDS = "the kernel distance needs"
 """What cannot do with moments, in an error."""
 
-Precision = tuple[float, bool]
-"""Unit of the features, and whether the kernel is evaluated in single precision."""
-
-NEEDED: dict[str, Any] = {"needs": NEEDS, "minimum": MINIMUM, "crossed": True}
-"""What `check_rows` is told of either sample."""
-
-
 SEEN_ROWS, LEAST_SEEN = 256, 1e-4
 """Rows that are looked at, and the least sum of the kernel over all other rows of the reference."""
 
@@ -258,7 +244,7 @@ class RandomSubsets:
     size: int
     seed: int
 
-    def check(self, *, by_rows: bool, most: int) -> None:
+    def check(self, by_rows: bool, most: int) -> None:
         """Refuse samples that are not of independent rows, or have less than `size` of them."""
         if not by_rows:
             raise InputError(
@@ -271,6 +257,42 @@ class RandomSubsets:
                 f"must be at most {most:,}, the rows of the smaller sample; got {self.size:,}.",
                 argument="subset_size",
             )
+
+    def mean(
+        self, found: Estimate, samples: Sequence[NDArray[Any]], kernel: PairKernel
+    ) -> Estimate:
+        """Return `found`, the estimate from all pairs of `samples`, with the mean as its value.
+
+        Given the samples, that mean is unbiased for the U-statistic of all pairs: the choice of
+        subsets adds its own variance to that of the samples, and nothing else.
+        """
+        distances = self._distances(samples, kernel) * factor_of(kernel.unit, kernel.power)
+        spread = float(distances.std())
+        choice = spread**2 / (self.count - 1)
+        found = replace(
+            found,
+            value=float(distances.mean()),
+            estimator="subsets",
+            sample=replace(found.sample, variance=found.sample.variance + choice),
+            details=(f"mean of {self.count} random subsets of {self.size:,} rows",),
+        )
+        spread_text, stderr = number(spread), number(found.stderr)
+        return found.warned(
+            warn_of("subset-spread", spread=spread_text, size=self.size, stderr=stderr)
+        )
+
+    def _distances(self, samples: Sequence[NDArray[Any]], kernel: PairKernel) -> Float:
+        """Score random rows of either side by their U-statistic; no row is drawn twice."""
+        size, rng, found = self.size, seeded(self.seed, "subsets"), []
+        for _ in range(self.count):
+            x, y = (
+                kernel.prepared(rows[np.sort(rng.choice(len(rows), size, replace=False))])
+                for rows in samples
+            )
+            squares = (kernel.block(rows, rows) for rows in (x, y))
+            within = (float(k.sum() - np.trace(k)) / (size * (size - 1.0)) for k in squares)
+            found.append(sum(within) - 2.0 * float(kernel.block(x, y).mean()))
+        return np.array(found)
 
 
 class KernelReference:
@@ -305,13 +327,13 @@ class KernelReference:
         self._classes, self._origin = classes_of(real), origin_of(real)
         self._directions = kernel == "cmmd"
         with threads_for(_work(real)):
-            self._seen = check_rows("real", real, **NEEDED)
-            self._rows = self._seen.rows
-            self._weights = (self._seen.design or row_design(self.n)).weights
+            self.sample = check_rows("real", real, needs=NEEDS, minimum=MINIMUM, crossed=True)
+            self._rows = self.sample.rows
+            self._weights = (self.sample.design or row_design(self.n)).weights
             self._largest = self._checked("real", self._rows)
-            self._kernel = pair_kernel(kernel, bandwidth, self._rows, largest=self._largest)
-        self._within: dict[Precision, Within] = {}
-        self._nearness: dict[Precision, float] = {}
+            self._kernel = kernels.pair_kernel(kernel, bandwidth, self._rows, largest=self._largest)
+        # By the unit of the features, and whether the kernel is evaluated in single precision.
+        self._within: dict[tuple[float, bool], Within] = {}
 
     @property
     def d(self) -> int:
@@ -323,13 +345,8 @@ class KernelReference:
         """Reference samples."""
         return len(self._rows)
 
-    @property
-    def sample(self) -> Checked:
-        """The reference, and how it was drawn."""
-        return self._seen
-
     def kernel_of(self, models: Mapping[str, NDArray[Any]]) -> PairKernel:
-        """Check the rows of several models; return the kernel that is fit for all of them."""
+        """Check the rows of models, by name; return the kernel that is fit for all of them."""
         largest = self._largest
         for name, rows in models.items():
             with about_model(name):
@@ -362,8 +379,8 @@ class KernelReference:
         else:
             others = check_features("two", two, minimum=1)
             weights = np.ones(len(others))
-        blocks = kernel_blocks(rows, others, self._kernel)
-        return float(weighted_sums(blocks, np.ones(len(rows)), weights)[0].sum())
+        blocks = kernels.kernel_blocks(self._kernel, rows, others)
+        return float(kernels.weighted_sums(blocks, np.ones(len(rows)), weights)[0].sum())
 
     def _checked(self, name: str, rows: NDArray[Any]) -> float:
         """Check the rows; return the largest length of one."""
@@ -405,45 +422,37 @@ class KernelReference:
             )
 
     def _estimate(self, fake: Any, estimator: str, subsets: RandomSubsets | None) -> Estimate:
-        seen = check_rows("fake", fake, **NEEDED)
-        check_same_dimension("fake", seen.rows.shape[1], "real", self.d)
-        kernel = self._kernel.for_rows(max(self._largest, self._checked("fake", seen.rows)))
-        designs = seen.design, self._seen.design
-        by_rows = all(one is None or one.independent for one in designs)
-        by_rows = by_rows and shared_units(*designs) is None
+        seen = check_rows("fake", fake, needs=NEEDS, minimum=MINIMUM, crossed=True)
+        kernel, real = self.kernel_of({"": seen.rows}), self.sample
+        by_rows = all(one.design is None or one.design.independent for one in (seen, real))
+        by_rows = by_rows and shared_units(seen.design, real.design) is None
         if subsets is not None:
-            subsets.check(by_rows=by_rows, most=min(len(seen.rows), self.n))
-        found = kernel_estimate(
-            (seen, self._seen),
-            kernel,
-            self._prepared(kernel),
-            by_rows=by_rows,
-            estimator=estimator,
-        )
+            subsets.check(by_rows, most=min(len(seen.rows), self.n))
+        within = self._prepared(kernel)
+        found = kernel_estimate((seen, real), kernel, within, by_rows=by_rows, estimator=estimator)
         # What the samples show of how they were drawn, in the units of the features.
         warnings = (
-            *drawing_warnings(seen, self._seen),
+            *drawing_warnings(seen, real),
             *heavy_tails(found),
             *found.warnings,
-            *self._blindness(kernel),
+            *self._blindness,
             *lost_digits(kernel, (seen.rows, self._rows)),
         )
         found = scaled_back(replace(found, warnings=warnings), kernel.unit, power=kernel.power)
         if subsets is None:
             return found
-        return mean_of_subsets(found, (seen.rows, self._rows), kernel, subsets)
+        return subsets.mean(found, (seen.rows, self._rows), kernel)
 
-    def _blindness(self, kernel: PairKernel) -> tuple[Diagnostic, ...]:
+    @cached_property
+    def _blindness(self) -> tuple[Diagnostic, ...]:
         """Warn of a bandwidth that lets no row of the reference see another."""
-        if not isinstance(kernel, Radial) or any(kernel.near_one):
+        kernel = self._kernel
+        if not isinstance(kernel, kernels.Radial) or any(kernel.near_one):
             return ()
-        key = kernel.unit, kernel.in_single
-        if key not in self._nearness:
-            rows = kernel.prepared(self._rows[:: max(1, self.n // SEEN_ROWS)])
-            values = kernel.block(rows, rows)
-            total = float(values.sum() - np.trace(values))
-            self._nearness = {key: total / (len(rows) * (len(rows) - 1))}
-        if self._nearness[key] * (self.n - 1) >= LEAST_SEEN * kernel.factor:
+        rows = kernel.prepared(spread_rows(self._rows, SEEN_ROWS))
+        values = kernel.block(rows, rows)
+        nearness = float(values.sum() - np.trace(values)) / (len(rows) * (len(rows) - 1))
+        if nearness * (self.n - 1) >= LEAST_SEEN * kernel.factor:
             return ()
         return (warn_of("blind-kernel", bandwidth=max(kernel.bandwidths)),)
 
@@ -456,7 +465,7 @@ def _work(x: Any) -> float:
 
 def lost_digits(kernel: PairKernel, samples: Sequence[NDArray[Any]]) -> tuple[Diagnostic, ...]:
     """Warn of a polynomial of samples all of which lie too far from 0."""
-    if not isinstance(kernel, Polynomial):
+    if not isinstance(kernel, kernels.Polynomial):
         return ()
     offset = min(_offset(rows) for rows in samples)
     if offset <= LARGEST_OFFSET:
@@ -479,54 +488,6 @@ def _offset(rows: NDArray[Any]) -> float:
     pairs = float(np.vdot(gram, gram)) - float(alone @ alone)
     spread = sqrt(sqrt(max(pairs, 0.0)) / len(some))
     return float(np.linalg.norm(mean)) / spread if spread > 0.0 else 0.0
-
-
-def mean_of_subsets(
-    found: Estimate,
-    samples: tuple[NDArray[Any], NDArray[Any]],
-    kernel: PairKernel,
-    subsets: RandomSubsets,
-) -> Estimate:
-    """Return `found`, the estimate from all pairs of `samples`, with the mean of subsets as value.
-
-    Given the samples, that mean is unbiased for the U-statistic of all pairs: the choice of subsets
-    adds its own variance to that of the samples, and nothing else.
-    """
-    size = subsets.size
-    rng = seeded(subsets.seed, "subsets")
-    unscaled = [_distance_of_subset(samples, kernel, size, rng) for _ in range(subsets.count)]
-    distances = np.array(unscaled) * factor_of(kernel.unit, kernel.power)
-    spread = float(distances.std())
-    choice = spread**2 / (subsets.count - 1)
-    found = replace(
-        found,
-        value=float(distances.mean()),
-        estimator="subsets",
-        sample=replace(found.sample, variance=found.sample.variance + choice),
-        details=(f"mean of {subsets.count} random subsets of {size:,} rows",),
-    )
-    return found.warned(
-        warn_of("subset-spread", spread=number(spread), size=size, stderr=number(found.stderr))
-    )
-
-
-def _distance_of_subset(
-    samples: tuple[NDArray[Any], NDArray[Any]],
-    kernel: PairKernel,
-    size: int,
-    rng: np.random.Generator,
-) -> float:
-    """Score random `size` rows of either side by their U-statistic; no row is drawn twice."""
-
-    def drawn(rows: NDArray[Any]) -> NDArray[Any]:
-        return kernel.prepared(rows[np.sort(rng.choice(len(rows), size, replace=False))])
-
-    def within(x: NDArray[Any]) -> float:
-        values: Float = kernel.block(x, x)
-        return float(values.sum() - np.trace(values)) / (size * (size - 1.0))
-
-    x, y = (drawn(rows) for rows in samples)
-    return within(x) + within(y) - 2.0 * float(kernel.block(x, y).mean())
 
 
 class RunningKid(GrowingPairs):

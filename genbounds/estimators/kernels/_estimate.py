@@ -28,14 +28,13 @@ from genbounds.core.estimate import (
     small_sample,
 )
 from genbounds.core.expansion import FormOfNumbers, RowTerms, WeightedSums, expand
-from genbounds.core.linalg import weighted_sums
 from genbounds.core.two_samples import mixed_square, shared_error, shared_units, with_mixed_term
 from genbounds.estimators.kernels._pair_kernels import (
     Block,
     PairKernel,
     Squares,
     kernel_blocks,
-    upper_blocks,
+    weighted_sums,
 )
 from genbounds.validation import Float
 
@@ -63,13 +62,13 @@ class Within(NamedTuple):
         diagonal, squares = np.empty(len(rows)), Squares(symmetric=True)
 
         def off_diagonal() -> Iterator[Block]:
-            for i, j, values in upper_blocks(rows, kernel):
+            for i, j, values in kernel_blocks(kernel, rows):
                 if i == j:
                     diagonal[i] = np.diagonal(values)
                     np.fill_diagonal(values, 0.0)
                 yield i, j, values
 
-        others, _ = weighted_sums(squares.through(off_diagonal()), weights, None)
+        others, _ = weighted_sums(squares.through(off_diagonal()), weights)
         return cls(others, diagonal, squares.total)
 
     @property
@@ -180,7 +179,7 @@ class WitnessForm(KernelForm):
     def square_of(self, rows: Index, v: Float) -> float:
         """Σ_ij v_i v_j h(x_i, x_j) over the rows with these numbers."""
         total = float(v.sum())
-        inner = float(v @ weighted_sums(upper_blocks(self.rows[rows], self.kernel), v, None)[0])
+        inner = float(v @ weighted_sums(kernel_blocks(self.kernel, self.rows[rows]), v)[0])
         return inner - 2.0 * total * float(v @ self.own[rows]) + total**2 * self.mean
 
     def pairs(self, i: Index, j: Index) -> Float:
@@ -223,7 +222,7 @@ def kernel_estimate(
     one, two = (sample.design or row_design(len(sample.rows)) for sample in seen)
     fake, real = (sample.rows for sample in seen)
     squares = Squares(symmetric=False)
-    blocks = squares.through(kernel_blocks(fake, real, kernel))
+    blocks = squares.through(kernel_blocks(kernel, fake, real))
     over_real, over_fake = weighted_sums(blocks, one.weights, two.weights)
     within = Within.of(fake, kernel, one.weights)
     forms = (
@@ -370,5 +369,5 @@ def _curvature_across(fake: WitnessForm, real: WitnessForm) -> float:
         return 0.0
     a, b = float(v.sum()), float(u.sum())
     means = float(v @ fake.across_samples) * b + float(u @ real.across_samples) * a
-    over_real, _ = weighted_sums(kernel_blocks(fake.rows, real.rows, fake.kernel), v, u)
+    over_real, _ = weighted_sums(kernel_blocks(fake.kernel, fake.rows, real.rows), v, u)
     return means - a * b * fake.mean_across - float(v @ over_real)

@@ -20,16 +20,13 @@ from numpy.typing import NDArray
 from genbounds._scratch import by_rows, row_parts
 from genbounds._text import quoted
 from genbounds.core.checks import Checked, check_sample, row_ids
-from genbounds.core.linalg import SINGLE_ROWS, weighted_sums
 from genbounds.core.moments import is_narrow, spread_rows
+from genbounds.estimators.kernels import _pair_kernels as kernels
 from genbounds.estimators.kernels._pair_kernels import (
-    BLOCK_ROWS,
+    Block,
     Kernel,
     KernelFunction,
     PolynomialKernel,
-    Radial,
-    check_bandwidth,
-    median_bandwidth,
 )
 from genbounds.samples import Sample, features_of
 from genbounds.validation import (
@@ -85,7 +82,7 @@ class KernelRows:
 
     name: str
     label: str
-    kernel: Radial | Laplace | Cosine | NormalisedPolynomial | FunctionKernel
+    kernel: kernels.Radial | Laplace | Cosine | NormalisedPolynomial | FunctionKernel
     given: NDArray[Any]
     prepare: Callable[[NDArray[Any]], NDArray[Any]] | None = None
     roots: Float | None = None
@@ -136,9 +133,10 @@ class KernelRows:
 
     def slices(self) -> list[slice]:
         """Return the rows of all blocks."""
-        return [slice(i, min(i + BLOCK_ROWS, self.n)) for i in range(0, self.n, BLOCK_ROWS)]
+        starts = range(0, self.n, kernels.BLOCK_ROWS)
+        return [slice(i, min(i + kernels.BLOCK_ROWS, self.n)) for i in starts]
 
-    def upper_blocks(self) -> Iterator[tuple[slice, slice, NDArray[Any]]]:
+    def upper_blocks(self) -> Iterator[Block]:
         """Blocks on and above the diagonal of the kernel matrix."""
         slices = self.slices()
         for i, one in enumerate(slices):
@@ -159,7 +157,7 @@ class KernelRows:
         vectors = vectors.astype(self.given.dtype)
         if isinstance(self.kernel, Cosine):
             return np.asarray(self.rows @ (self.rows.T @ vectors), float)
-        return weighted_sums(self.upper_blocks(), vectors, None)[0]
+        return kernels.weighted_sums(self.upper_blocks(), vectors)[0]
 
 
 class Laplace:
@@ -271,7 +269,7 @@ def kernel_rows(x: Any, kernel: Kernel, bandwidth: float | None) -> KernelRows:
     """Check rows, kernel and bandwidth as `vendi_score` takes them; prepare the rows."""
     features = check_features("x", x)
     name = check_kernel(kernel, bandwidth)
-    single = is_narrow(features) and len(features) > SINGLE_ROWS
+    single = is_narrow(features) and len(features) > kernels.SINGLE_ROWS
     with np.errstate(invalid="ignore", over="ignore"):  # `check_finite` says it better
         dtype = np.dtype(np.float32 if single else np.float64)
         rows: Any = features
@@ -281,14 +279,11 @@ def kernel_rows(x: Any, kernel: Kernel, bandwidth: float | None) -> KernelRows:
             check_finite("x", rows)
     if name == "cosine":
         return _cosine_rows(rows)
-    if name == "polynomial":
-        return _polynomial_rows(
-            rows, kernel if isinstance(kernel, PolynomialKernel) else PolynomialKernel()
-        )
-    if name == "callable":
-        assert callable(kernel)
+    if name in ("rbf", "laplace"):
+        return _scaled_rows(rows, name, bandwidth)
+    if callable(kernel):
         return _function_rows(rows, kernel)
-    return _scaled_rows(rows, name, bandwidth)
+    return _polynomial_rows(rows, PolynomialKernel() if isinstance(kernel, str) else kernel)
 
 
 def check_kernel(kernel: Any, bandwidth: Any) -> str:
@@ -305,21 +300,21 @@ def check_kernel(kernel: Any, bandwidth: Any) -> str:
             f"a function of two blocks of rows; got {quoted(kernel)}.",
             argument="kernel",
         )
+    if bandwidth is not None and name not in ("rbf", "laplace"):
+        raise InputError(
+            f"is for the kernels 'rbf' and 'laplace'; {name!r} has none.", argument="bandwidth"
+        )
     if bandwidth is not None:
-        if name not in {"rbf", "laplace"}:
-            raise InputError(
-                f"is for the kernels 'rbf' and 'laplace'; {name!r} has none.", argument="bandwidth"
-            )
-        check_bandwidth(bandwidth)
+        kernels.check_bandwidth(bandwidth)
     return name
 
 
 def _scaled_rows(given: NDArray[Any], name: str, bandwidth: float | None) -> KernelRows:
     """Rows in units of the bandwidth, about a centre: rounding sees it, distances do not."""
     chosen_by_median = bandwidth is None
-    if bandwidth is None:
-        bandwidth = median_bandwidth(given, kernel=name)
-    bandwidth = check_bandwidth(bandwidth)
+    bandwidth = kernels.check_bandwidth(
+        kernels.median_bandwidth(given, kernel=name) if bandwidth is None else bandwidth
+    )
     with np.errstate(over="ignore", invalid="ignore"):
         centre = given.mean(axis=0, dtype=np.float64)
     rows, largest = _scaled(given, centre, bandwidth, given.dtype)
@@ -336,7 +331,7 @@ def _scaled_rows(given: NDArray[Any], name: str, bandwidth: float | None) -> Ker
     return KernelRows(
         name=name,
         label=f"{name}, bandwidth {bandwidth:.10g}",
-        kernel=Radial() if name == "rbf" else Laplace(),
+        kernel=kernels.Radial() if name == "rbf" else Laplace(),
         given=rows,
         bandwidth=bandwidth,
         chosen_by_median=chosen_by_median,

@@ -1,4 +1,4 @@
-"""What a caller says of a kernel, and the bandwidth that rows suggest."""
+"""Kernels of pairs of rows, the bandwidth that rows suggest, and sums over blocks of a kernel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._text import quoted
-from genbounds.core.linalg import SINGLE_ROWS
 from genbounds.core.moments import is_narrow, row_blocks
 from genbounds.core.scale import power_of, unit_of
 from genbounds.validation import (
@@ -118,6 +117,9 @@ def median_bandwidth(x: Any, *, kernel: str = "rbf") -> float:
         )
     return median if median > 0.0 else 1.0
 
+
+SINGLE_ROWS = 4096
+"""Above so many rows of a sample, kernels of float32 features are evaluated in float32."""
 
 BLOCK_ROWS = 1024
 """Side of the square blocks of the kernel matrix that exist at any one time."""
@@ -423,21 +425,46 @@ def prepared_blocks(
 
 
 def kernel_blocks(
-    rows: NDArray[Any], others: NDArray[Any], kernel: PairKernel
-) -> Iterator[tuple[slice, slice, NDArray[Any]]]:
-    """Yield the kernel of all rows and `others`, which may be `rows` itself, block by block."""
+    kernel: PairKernel, rows: NDArray[Any], others: NDArray[Any] | None = None
+) -> Iterator[Block]:
+    """Yield the kernel of all rows and `others`, which may be `rows` itself, block by block.
+
+    Without others: the kernel of the rows with themselves, on and above the diagonal.
+    """
+    theirs = rows if others is None else others
     for i, a in prepared_blocks(rows, kernel):
-        for j, b in prepared_blocks(others, kernel):
-            yield i, j, kernel.block(a, a if rows is others and i == j else b)
+        for j, b in prepared_blocks(theirs, kernel, first=i.start if others is None else 0):
+            yield i, j, kernel.block(a, a if rows is theirs and i == j else b)
 
 
-def upper_blocks(
-    rows: NDArray[Any], kernel: PairKernel
-) -> Iterator[tuple[slice, slice, NDArray[Any]]]:
-    """Yield the kernel of a sample with itself, on and above the diagonal."""
-    for i, a in prepared_blocks(rows, kernel):
-        for j, b in prepared_blocks(rows, kernel, first=i.start):
-            yield i, j, kernel.block(a, a if i == j else b)
+def weighted_sums(
+    blocks: Iterable[Block], weights: NDArray[Any], others: NDArray[Any] | None = None
+) -> tuple[Float, Float]:
+    """Sum blocks of a kernel with the weights of the others, and with those of the rows.
+
+    Parameters
+    ----------
+    blocks : iterable of (slice of the rows, slice of the others, ndarray)
+        Without `others`, those on and above the diagonal of the kernel of rows with themselves.
+    weights : ndarray of shape (n, ...)
+        Of the rows.
+    others : ndarray of shape (m, ...), optional
+        Weights of the others.
+
+    Returns
+    -------
+    over_others : ndarray of shape (n, ...)
+    over_rows : ndarray of shape (m, ...)
+        Of rows with themselves, the same array.
+    """
+    theirs = weights if others is None else others
+    over_others = np.zeros(weights.shape)
+    over_rows = over_others if others is None else np.zeros(others.shape)
+    for i, j, values in blocks:
+        over_others[i] += values @ theirs[j]
+        if others is not None or i != j:
+            over_rows[j] += values.T @ weights[i]
+    return over_others, over_rows
 
 
 def pair_kernel(kernel: Any, bandwidth: Any, rows: NDArray[Any], *, largest: float) -> PairKernel:

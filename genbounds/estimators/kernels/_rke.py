@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from genbounds.core.design import Design, Index
 from genbounds.core.estimate import SampleError
 from genbounds.core.expansion import expand
-from genbounds.core.linalg import weighted_sums
 from genbounds.core.moments import row_blocks
 from genbounds.estimators.kernels._estimate import KernelForm
 from genbounds.estimators.kernels._kernel_rows import KernelRows, kernel_rows
-from genbounds.estimators.kernels._pair_kernels import BLOCK_ROWS, Kernel, Squares
+from genbounds.estimators.kernels._pair_kernels import BLOCK_ROWS, Kernel, Squares, weighted_sums
 from genbounds.validation import Float
 
 SHIFTS, PAIRING_SEED = 8, 20_240_103
@@ -122,7 +121,7 @@ def _from_blocks(rows: KernelRows, weights: Float) -> tuple[Float, float]:
     """Weighted row sums of K∘K, and the sum of all k⁴."""
     fourth = Squares(symmetric=True)
     blocks = ((i, j, np.multiply(k, k, out=k)) for i, j, k in rows.upper_blocks())
-    return weighted_sums(fourth.through(blocks), weights, None)[0], fourth.total
+    return weighted_sums(fourth.through(blocks), weights)[0], fourth.total
 
 
 def _from_features(features: NDArray[Any]) -> tuple[Float, float]:

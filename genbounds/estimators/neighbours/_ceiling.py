@@ -215,8 +215,11 @@ def _ceiling(looks: Mapping[str, Any], *, lam: float, delta: float) -> tuple[flo
         for key, (on_cut, on_last) in looks.items()
     }
     best = min(cuts, key=lambda key: cuts[key][0])
-    value = ceiling_at(cuts[best][1], *looks[best][1], lam=lam, delta=delta)
-    return value / min(lam, 1.0), best
+    cut, (real, fake) = cuts[best][1], looks[best][1]
+    # Upper limits from rows that know nothing of the cut nor of the classifier.
+    kept = share_limit(np.sum(fake <= cut), fake.size, delta / 2.0)
+    lost = share_limit(np.sum(real > cut), real.size, delta / 2.0)
+    return min(float(kept + lam * lost), 1.0, lam) / min(lam, 1.0), best
 
 
 def _check_lam(lam: Any) -> tuple[float, ...]:
@@ -270,24 +273,6 @@ def best_cut(
     found = share_limit(kept * m, m, delta / 2.0) + lam * share_limit(lost * n, n, delta / 2.0)
     best = int(found.argmin())
     return float(found[best]), float(cuts[best])
-
-
-def ceiling_at(cut: float, real: Float, fake: Float, *, lam: float, delta: float) -> float:
-    """Upper limit of α(λ) from rows that know nothing of the `cut` nor of the classifier.
-
-    Parameters
-    ----------
-    cut : float
-        Rows with scores up to this one look real.
-    real, fake : ndarray
-        Scores of both samples.
-    lam : float
-    delta : float
-        Probability of error.
-    """
-    kept = share_limit(np.sum(fake <= cut), fake.size, delta / 2.0)
-    lost = share_limit(np.sum(real > cut), real.size, delta / 2.0)
-    return min(float(kept + lam * lost), 1.0, lam)
 
 
 def fitted(classifier: Any, real: Rows, fake: Rows) -> dict[str, Any]:

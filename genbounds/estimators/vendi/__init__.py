@@ -6,5 +6,3 @@ eigenvalues, `_expansion` expands a score in them; `_ceiling` has intervals wher
 
 from genbounds.estimators.vendi._score import RKE as RKE
 from genbounds.estimators.vendi._score import VENDI as VENDI
-from genbounds.estimators.vendi._score import vendi_estimate as vendi_estimate
-from genbounds.estimators.vendi._score import vendi_options as vendi_options

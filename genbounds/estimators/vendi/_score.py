@@ -17,10 +17,9 @@ from genbounds._text import quoted
 from genbounds.core.checks import check_sample, drawn
 from genbounds.core.estimate import Estimate, bias_left, small_sample
 from genbounds.estimators._metric_spec import MetricSpec, Prepared
-from genbounds.estimators.kernels import RunningRke, squared_kernel_sum
 from genbounds.estimators.kernels._kernel_rows import check_kernel, inspect_kernel, kernel_rows
 from genbounds.estimators.kernels._pair_kernels import BANDWIDTH_ROWS, Kernel, median_bandwidth
-from genbounds.estimators.kernels._rke import LEAST_ROWS
+from genbounds.estimators.kernels._rke import LEAST_ROWS, RunningRke, squared_kernel_sum
 from genbounds.estimators.vendi import _methods as methods
 from genbounds.estimators.vendi._exact import exact, u_statistic
 from genbounds.estimators.vendi._expansion import PAIRING_SEED

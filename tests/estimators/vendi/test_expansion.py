@@ -15,7 +15,7 @@ from scipy import special, stats
 import genbounds as gb
 from genbounds.core import expansion as _second_order
 from genbounds.estimators import SampleError, vendi_estimate
-from genbounds.estimators.kernels import _kernel_rows
+from genbounds.estimators.kernels import _pair_kernels
 from genbounds.estimators.kernels._kernel_rows import kernel_rows
 from genbounds.estimators.vendi import _ceiling, _exact, _expansion, _methods
 from genbounds.estimators.vendi._ceiling import ceiling_interval, noncentrality, tie_excess
@@ -213,7 +213,7 @@ def test_products_in_float32_are_accurate(monkeypatch, method):
     for order in (0.5, 1.0, math.inf):
         single = gb.vendi_score(rows, method=method, order=order, **given)
         with monkeypatch.context() as patch:
-            patch.setattr(_kernel_rows, "SINGLE_ROWS", 10**9)
+            patch.setattr(_pair_kernels, "SINGLE_ROWS", 10**9)
             double = gb.vendi_score(rows, method=method, order=order, **given)
         assert single.value == pytest.approx(double.value, rel=1e-6)
         assert single.value != double.value  # it was in float32
@@ -310,7 +310,7 @@ GAUSS = RbfArm((2.0, 1.0, 1.0, 0.5), 2.0)
 
 def test_blocks_make_the_same_matrix_and_products(monkeypatch):
     x, v = features(n=70), np.random.default_rng(1).normal(size=(70, 3))
-    monkeypatch.setattr(_kernel_rows, "BLOCK_ROWS", 16)
+    monkeypatch.setattr(_pair_kernels, "BLOCK_ROWS", 16)
     for arguments, reference in KERNELS.values():
         rows = kernel_rows(x, arguments["kernel"], arguments.get("bandwidth"))
         matrix = reference(x)
