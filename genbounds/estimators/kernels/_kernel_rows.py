@@ -231,9 +231,8 @@ class NormalisedPolynomial:
         given /= self.roots(rows)[:, None]
         columns = []
         for chosen in combinations_with_replacement(range(count), self.degree):
-            ways = math.factorial(self.degree)
-            for times in Counter(chosen).values():
-                ways //= math.factorial(times)
+            same = math.prod(map(math.factorial, Counter(chosen).values()))
+            ways = math.factorial(self.degree) // same
             columns.append(math.sqrt(ways) * given[:, list(chosen)].prod(axis=1))
         return np.column_stack(columns)
 
@@ -407,8 +406,7 @@ def _function_rows(rows: NDArray[Any], function: KernelFunction) -> KernelRows:
     if not (own > 0.0).all():
         row = int(np.flatnonzero(~(own > 0.0))[0])
         raise InputError(
-            f"gives k(x, x) = {own[row]:.6g} for row {row}: it must be positive.",
-            argument="kernel",
+            f"gives k(x, x) = {own[row]:.6g} for row {row}: it must be positive.", argument="kernel"
         )
     return KernelRows(
         name="callable",

@@ -377,20 +377,14 @@ def half_squares(
         i, j = np.nonzero(out > -farthest)
         error, values = eps * (halves[0][i] + halves[1][j]), out[i, j]
         wrong = (error > allowed - relative * values) & (values + error > -reach)
-        _from_differences(out, a, b, i[wrong], j[wrong])
+        i, j, step = i[wrong], j[wrong], max(1, GATHERED // a.shape[1])
+        for start in range(0, i.size, step):
+            part = slice(start, start + step)
+            gap = np.subtract(a[i[part]], b[j[part]], dtype=np.float64)
+            out[i[part], j[part]] = -0.5 * np.einsum("ij,ij->i", gap, gap)
     if a is b:
         np.fill_diagonal(out, 0)
     return out
-
-
-def _from_differences(
-    out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], i: NDArray[Any], j: NDArray[Any]
-) -> None:
-    step = max(1, GATHERED // a.shape[1])
-    for start in range(0, i.size, step):
-        part = slice(start, start + step)
-        gap = np.subtract(a[i[part]], b[j[part]], dtype=np.float64)
-        out[i[part], j[part]] = -0.5 * np.einsum("ij,ij->i", gap, gap)
 
 
 Block = tuple[slice, slice, NDArray[Any]]
@@ -485,8 +479,7 @@ def pair_kernel(kernel: Any, bandwidth: Any, rows: NDArray[Any], *, largest: flo
         name, kernel = check_choice("kernel", kernel, KERNELS), PolynomialKernel()
     if bandwidth is not None and name in ("polynomial", "energy"):
         raise InputError(
-            f"is for the kernels 'rbf', 'cmmd' and 'kad'; {name!r} has none.",
-            argument="bandwidth",
+            f"is for the kernels 'rbf', 'cmmd' and 'kad'; {name!r} has none.", argument="bandwidth"
         )
     if name == "polynomial":
         return Polynomial(kernel.degree, kernel.gamma or 1.0 / rows.shape[1], kernel.offset)

@@ -242,10 +242,7 @@ def _prepare(
         return replace(neighbour_estimates(prepared, x)[name], estimator=estimator)
 
     return Prepared(
-        estimate=estimate,
-        columns=prepared.d,
-        minimum=prepared.minimum,
-        sampled_reference=True,
+        estimate=estimate, columns=prepared.d, minimum=prepared.minimum, sampled_reference=True
     )
 
 

@@ -86,11 +86,7 @@ class HessianSlopes:
     def __init__(self, slope: Slope, u: Float) -> None:
         self._at, value, self._g = slope(u, twice=True)
         self.value = float(value.detach())
-
-    @property
-    def gradient(self) -> Float:
-        """∇F."""
-        return np.asarray(self._g.detach().numpy())
+        self.gradient: Float = np.asarray(self._g.detach().numpy())
 
     def product(self, direction: Float) -> Float:
         """H times a direction."""

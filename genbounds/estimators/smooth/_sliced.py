@@ -230,10 +230,6 @@ MIND = MetricSpec(
     title="Sliced Wasserstein distance (MIND)",
     summary="sliced Wasserstein distance along 1,000 random lines (needs torch)",
     unit="squared feature units",
-    prepare=preparing(
-        _reference,
-        minimum=MINIMUM,
-        sampled_reference=True,
-    ),
+    prepare=preparing(_reference, minimum=MINIMUM, sampled_reference=True),
     options=("directions", "seed"),
 )
