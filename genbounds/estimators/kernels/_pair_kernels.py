@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import comb, inf, log10, sqrt
@@ -22,6 +21,8 @@ from genbounds.validation import (
     check_count,
     check_features,
     check_finite,
+    check_not_negative,
+    check_positive,
 )
 
 BANDWIDTH_ROWS = 1000
@@ -51,20 +52,15 @@ class PolynomialKernel:
 
     def __post_init__(self) -> None:
         check_count("degree", self.degree)
-        if self.gamma is not None and not 0.0 < self.gamma < math.inf:
-            raise InputError(
-                f"must be positive and finite, or None; got {self.gamma!r}.", argument="gamma"
-            )
-        if not 0.0 <= self.offset < math.inf:
-            raise InputError(
-                f"must be non-negative and finite; got {self.offset!r}.", argument="offset"
-            )
+        if self.gamma is not None:
+            check_positive("gamma", self.gamma)
+        check_not_negative("offset", self.offset)
 
     def dimension(self, d: int) -> int:
         """Dimension of the feature map for d input features."""
         if self.offset == 0.0:
-            return math.comb(d + self.degree - 1, self.degree)
-        return math.comb(d + self.degree, self.degree)
+            return comb(d + self.degree - 1, self.degree)
+        return comb(d + self.degree, self.degree)
 
 
 Kernel = str | PolynomialKernel | KernelFunction
@@ -73,7 +69,7 @@ Kernel = str | PolynomialKernel | KernelFunction
 def check_bandwidth(bandwidth: Any) -> float:
     """Return a positive, finite bandwidth as a float."""
     if isinstance(bandwidth, bool) or not (
-        isinstance(bandwidth, Real) and 0.0 < float(bandwidth) < math.inf
+        isinstance(bandwidth, Real) and 0.0 < float(bandwidth) < inf
     ):
         raise InputError(
             f"must be a positive, finite number; got {quoted(bandwidth)}.", argument="bandwidth"
