@@ -310,11 +310,9 @@ def decide(
     (candidate, new), (baseline, old) = scaled.items()
     share = margin.value * margin.relative
     size = in_units(margin.value, margin.relative, old, whose="baseline", argument="margin")
-    upper = _beyond(new, old, share=share, shift=-size)
-    lower = _beyond(new, old, share=-share, shift=size)
     sides = 2.0 * level - 1.0
-    low, high = upper.interval(sides)
-    low_of_lower, high_of_lower = lower.interval(sides)
+    low, high = _beyond(new, old, share=share, shift=-size).interval(sides)
+    low_of_lower, high_of_lower = _beyond(new, old, share=-share, shift=size).interval(sides)
     if equivalence:
         within, beyond = high < 0.0 < low_of_lower, low > 0.0 or high_of_lower < 0.0
     else:
@@ -333,9 +331,10 @@ def decide(
     needed = None
     if not reason and decision == "inconclusive":
         shifted = old.scaled(_factor(old, share))
-        needed, reason = _samples_needed(
-            new, shifted, worse_by=worse_by, margin=size, level=level, equivalence=equivalence
-        )
+        # Either of two sides may fail with half of the rest.
+        power = (1.0 + POWER) / 2.0 if equivalence else POWER
+        space = size - (abs(worse_by) if equivalence else worse_by)
+        needed, reason = _samples_needed(new, shifted, space, level=level, power=power)
     return Verdict(
         decision=decision,
         candidate=candidate,
@@ -383,21 +382,12 @@ def _beyond(
 
 
 def _samples_needed(
-    candidate: Estimate,
-    allowed: Estimate,
-    *,
-    worse_by: float,
-    margin: float,
-    level: float,
-    equivalence: bool,
+    candidate: Estimate, allowed: Estimate, space: float, *, level: float, power: float
 ) -> tuple[int | None, str]:
-    """Return samples of each model with which it passes, if `worse_by` is the truth."""
-    space = margin - abs(worse_by) if equivalence else margin - worse_by
+    """Return samples of each model with which it passes, if so much `space` to a limit is true."""
     if not space > 0.0:
-        return (
-            None,
-            "the difference looks larger than the margin: more samples would probably fail it",
-        )
+        why = "the difference looks larger than the margin: more samples would probably fail it"
+        return None, why
     if candidate.halves is not None or {candidate.method, allowed.method} & OF_N:
         return None, "how many samples would settle it cannot be said: the score depends on n"
     if candidate.sample.seeds is not None:
@@ -405,15 +395,10 @@ def _samples_needed(
     model = VarianceModel.of_difference(candidate, allowed)
     if math.isinf(model.n):
         return None, "the moments of both models are exact: more samples change nothing"
-    power = (1.0 + POWER) / 2.0 if equivalence else POWER
-
-    def settled(n: float) -> bool:
-        return model.margin(level, power, n) <= space
-
-    needed = smallest(settled, low=max(2.0, model.n))
-    if math.isinf(needed):
+    needed = smallest(lambda n: model.margin(level, power, n) <= space, low=max(2.0, model.n))
+    if needed is None:
         return None, "no number of generated samples settles it: a larger reference does (`plan`)"
-    return int(needed), ""
+    return needed, ""
 
 
 def _assumptions(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import scipy  # its submodules are loaded at their first use
 
 from genbounds._tables import Line, Warned, new_axes, plain_log_ticks
 from genbounds._text import number, percent, quoted, short
@@ -334,13 +335,12 @@ def check_targets(
 
 def _pilots_of(pilot: Any) -> dict[str, Any]:
     """Return one or two pilots by name."""
+    pilots = {"pilot": pilot}
     if isinstance(pilot, Mapping):
         pilots = {str(name): sample for name, sample in pilot.items()}
     elif isinstance(pilot, Sequence) and all(map(_is_sample, pilot)):
         names = ["first", "second", *map(str, range(len(pilot)))]  # more are refused below
         pilots = dict(zip(names, pilot, strict=False))
-    else:
-        pilots = {"pilot": pilot}
     if len(pilots) not in (1, 2):
         raise InputError(
             f"must be samples of one model, or of two; got {len(pilots)}.", argument="pilot"
@@ -388,37 +388,35 @@ def plan_from(
     Plan
     """
     columns = max(_columns_of(sample) for sample in samples.values())
-    scaled = [_doubted(on_score_scale(estimate)) for estimate in estimates.values()]
+    named = {name: _doubted(on_score_scale(estimate)) for name, estimate in estimates.items()}
+    scaled = list(named.values())
     _check_pilot(scaled, estimates.values(), level)
     few = from_few(scaled)
-    joint: tuple[Diagnostic, ...] = ()
+    joint = rank(named, metric="").warnings
     two_models = gap is not None or len(scaled) == 2
-    if len(scaled) == 2:
-        joint = rank(dict(zip(estimates, scaled, strict=True)), metric="").warnings
     model = _model_of(scaled, twins=two_models)
     asked: Target = "half_width" if gap is None else "gap"
-    target, relative = number_or_share(half_width if gap is None else gap)
-    share = target if relative else None
-    target = abs(in_units(target, relative, scaled[0], whose="pilot", argument=asked))
+    given, relative = number_or_share(half_width if gap is None else gap)
+    target = abs(in_units(given, relative, scaled[0], whose="pilot", argument=asked))
     width, size = (target, None) if gap is None else (None, target)
 
     reached = model.reaching(half_width=width, gap=size, level=level, power=power)
     # With fewer the expansion does not hold, or what was said of 1/n.
     least = float(prepared.samples_per_dimension * columns)
     least = max(2.0, prepared.minimum, min(least, model.n) if few else least)
-    fewest = smallest(reached, low=least)
-    n = None if math.isinf(fewest) else int(fewest)
-    needed = None
+    n, needed = smallest(reached, low=least), None
     if n is None:
-        rows = smallest(lambda m: reached(LARGEST, m), low=max(2.0, least))
-        needed = None if math.isinf(rows) else int(rows)
+        needed = smallest(lambda m: reached(LARGEST, m), low=max(2.0, least))
     top = max(100.0 * model.n, 10.0 * least, 4.0 * (n or 0))
     sizes = np.unique(np.geomspace(min(least, model.n), top, POINTS).round())
     reference_sizes, reference_half_widths = _reference_curve(model, level, n, needed)
+    limit = model.half_width(level, math.inf)
+    if gap is not None:
+        limit += float(scipy.special.ndtri(power)) * model.scatter(math.inf)
     return Plan(
         n=n,
         feasible=n is not None,
-        limit=_limit(model, level, power, size),
+        limit=limit,
         reference_needed=needed,
         target=asked,
         half_width=width,
@@ -435,7 +433,9 @@ def plan_from(
         metric=prepared.name,
         two_models=two_models,
         warnings=all_warnings(*(estimate.warnings for estimate in scaled), joint, few),
-        assumptions=_assumptions(scaled, share, twins=two_models and len(scaled) == 1),
+        assumptions=_assumptions(
+            scaled, given if relative else None, twins=two_models and len(scaled) == 1
+        ),
         model=model,
     )
 
@@ -489,15 +489,6 @@ def _reference_curve(
     return sizes, np.array([model.half_width(level, n or math.inf, m) for m in sizes])
 
 
-def _limit(model: VarianceModel, level: float, power: float, gap: float | None) -> float:
-    """Return what no number of generated samples gets below."""
-    if gap is None:
-        return model.half_width(level, math.inf)
-    from scipy.special import ndtri
-
-    return model.half_width(level, math.inf) + float(ndtri(power)) * model.scatter(math.inf)
-
-
 def _doubted(estimate: Estimate) -> Estimate:
     """Warn of a pilot whose distance its own noise nearly hides.
 
@@ -534,14 +525,13 @@ def _doubt(estimate: Estimate) -> float:
 def _assumptions(
     estimates: Sequence[Estimate], share: float | None, *, twins: bool
 ) -> tuple[str, ...]:
-    doubt, score = max(LEAST_DOUBT, *map(_doubt, estimates)), number(estimates[0].value)
-    assumptions = (
-        []
-        if share is None
-        else [f"the target is {percent(share)} of the pilot's score, {score}, as if it were true"]
-    )
-    assumptions.append("more samples are drawn as those of the pilot were")
+    assumptions = ["more samples are drawn as those of the pilot were"]
+    if share is not None:
+        score = number(estimates[0].value)
+        about = f"the target is {percent(share)} of the pilot's score, {score}, as if it were true"
+        assumptions.insert(0, about)
     if max(map(_relative_noise, estimates)) < LEAST_NOISE:  # else a warning says how uncertain
+        doubt = max(LEAST_DOUBT, *map(_doubt, estimates))
         assumptions.append(
             "the noise of the pilot leaves the half-width uncertain by about "
             f"{percent(round(doubt, 2))}, and n by twice as much"

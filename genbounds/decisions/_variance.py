@@ -235,15 +235,17 @@ class VarianceModel:
         ).interval(level)
 
 
-def smallest(reached: Any, low: float = 2.0, high: float = LARGEST) -> float:
-    """Return the smallest whole number from `low` on where `reached` holds; infinite if nowhere.
+def smallest(
+    reached: Callable[[float], bool], low: float = 2.0, high: float = LARGEST
+) -> int | None:
+    """Return the smallest whole number from `low` on where `reached` holds; None if nowhere.
 
     `reached` is false below some number and true above it.
     """
     if reached(low):
         return math.ceil(low)
     if not reached(high):
-        return math.inf
+        return None
     while high - low > 1.0 and high > low * (1.0 + 1e-9):
         middle = math.sqrt(low * high) if high > 2.0 * low else (low + high) / 2.0
         low, high = (low, middle) if reached(middle) else (middle, high)
