@@ -74,14 +74,13 @@ def frechet_mixture(models: Mapping[str, Any], real: Any, *, seed: int) -> Judge
     *parts, real_part = folded([*checked.items(), ("", reference)], HALVES, seed)
     halves = [_Half([*parts, real_part], half) for half in range(HALVES)]
     weights = np.stack([least_distance(halves[1 - half].distance) for half in range(HALVES)])
-    references = [FrechetReference(half.reference) for half in halves]
-    mixed, gains = [], []
-    for half, against, shares in zip(halves, references, weights, strict=True):
-        estimate = against.estimate(half.mixture(shares))
-        mixed.append(estimate)
-        gains.append([difference(against.estimate(one), estimate) for one in half.models])
+    mixed = [half.mixed(shares) for half, shares in zip(halves, weights, strict=True)]
+    gains = [
+        [difference(one, estimate) for one in half.alone()]
+        for half, estimate in zip(halves, mixed, strict=True)
+    ]
     mean = average(mixed, np.full(HALVES, 1.0 / HALVES), what="halves")
-    choice = _variance_of_choice(halves, references, weights, mixed)
+    choice = _variance_of_choice(halves, weights, mixed)
     mean = replace(mean, shared_variance=mean.shared_variance + choice)
     return Judged(
         weights=weights,
@@ -108,10 +107,7 @@ def assuming(mixed: Estimate, alone: Sequence[Estimate]) -> Estimate:
 
 
 def _variance_of_choice(
-    halves: Sequence[_Half],
-    references: Sequence[FrechetReference],
-    weights: Float,
-    mixed: Sequence[Estimate],
+    halves: Sequence[_Half], weights: Float, mixed: Sequence[Estimate]
 ) -> float:
     """Variance that the choice of shares adds to the mean of both halves' distances.
 
@@ -123,8 +119,8 @@ def _variance_of_choice(
     if (weights[0] == weights[1]).all():
         return 0.0
     noise = [
-        difference(_linear(against.estimate(half.mixture(other))), _linear(mix)).stderr ** 2
-        for half, against, other, mix in zip(halves, references, weights[::-1], mixed, strict=True)
+        difference(_linear(half.mixed(other)), _linear(mix)).stderr ** 2
+        for half, other, mix in zip(halves, weights[::-1], mixed, strict=True)
     ]
     return math.fsum(noise) / HALVES**3
 
@@ -149,23 +145,26 @@ class _Half:
     """One half of the rows of all samples, the reference last."""
 
     def __init__(self, samples: Sequence[FoldedSample], half: int) -> None:
-        self.parts = []
+        self._parts = []
         for sample in samples:
             rows = np.flatnonzero(sample.fold == half)
             unit, weights = sample.design.unit[rows], sample.weights[rows]
             strata = sample.design.stratum[unit]
-            self.parts.append(Part(sample.rows[rows], sample.names[unit], strata, weights))
-        found = (row_moments(part.rows, weights=part.weights) for part in self.parts)
+            self._parts.append(Part(sample.rows[rows], sample.names[unit], strata, weights))
+        found = (row_moments(part.rows, weights=part.weights) for part in self._parts)
         *models, real = (Moments(one.mean, one.cov, one.n) for one in found)
         self.distance = MixtureDistance(models, real)
         # The rows of the reference need no names unless the user gave them some.
         named = samples[-1].design.labels is not None
-        self.reference = self.parts[-1].sample(named=named)
-        self.models = [part.sample() for part in self.parts[:-1]]
+        self._against = FrechetReference(self._parts.pop().sample(named=named))
 
-    def mixture(self, shares: Float) -> Sample:
-        """Rows of all models, weighted by their shares."""
-        return mixed_sample(self.parts[:-1], shares)
+    def mixed(self, shares: Float) -> Estimate:
+        """Distance of the rows of all models, weighted by their shares."""
+        return self._against.estimate(mixed_sample(self._parts, shares))
+
+    def alone(self) -> list[Estimate]:
+        """Distances of all models."""
+        return [self._against.estimate(part.sample()) for part in self._parts]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
