@@ -124,7 +124,7 @@ class Bound:
 
     def __reduce__(self) -> tuple[Any, ...]:
         state = {field.name: getattr(self, field.name) for field in fields(self)}
-        return _restore, (state | {"constants": dict(self.constants)},)
+        return partial(Bound, **(state | {"constants": dict(self.constants)})), ()
 
     @property
     def width_needs(self) -> tuple[str, ...]:
@@ -362,7 +362,3 @@ def _signature(*names: str) -> inspect.Signature:
 @cache
 def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(inspect.signature(function).parameters)
-
-
-def _restore(state: dict[str, Any]) -> Bound:
-    return Bound(**state)

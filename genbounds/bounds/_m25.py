@@ -9,6 +9,7 @@ from genbounds.bounds import _inequalities as ineq
 from genbounds.bounds import _means as means
 from genbounds.bounds import _rates as rates
 from genbounds.bounds._bound import kind
+from genbounds.bounds._inception import MAURER_PONTIL
 
 _MEAN = {"mean_root": 8.0, "mean_linear": 8.0, "mean_union": 6.0}
 _RANK = {"rank_lead": 20.0, "rank_rank": 4.0, "rank_union": 3.0}
@@ -221,31 +222,27 @@ STATEMENTS = (
             ),
         )
     ),
-    inception.MARGINAL("m25.marginal-class", inception.marginal_class, **inception.MAURER_PONTIL)(
+    inception.MARGINAL("m25.marginal-class", inception.marginal_class, **MAURER_PONTIL)(
         claim="|p̃_j − p_j| ≤ √((2V_j/n)log(4d/δ)) + 7/(3(n−1))·log(4d/δ) for all j, w.p. ≥ 1−δ/2",
         latex=r"|\tilde p_j-p_j| \le \sqrt{\tfrac{2V_j}{n}\log\tfrac{4d}\delta}"
         r"+\tfrac{7}{3(n-1)}\log\tfrac{4d}\delta\quad\forall j",
         source="M25 (11)",
         failure=0.5,
     ),
-    inception.INFORMATION(
-        "m25.optimistic-entropy", inception.optimistic_entropy, **inception.MAURER_PONTIL
-    )(
+    inception.INFORMATION("m25.optimistic-entropy", inception.optimistic_entropy, **MAURER_PONTIL)(
         claim="H(p) ≤ ℰ(Clip_{1/e}(p̃, ε)), ε_j of m25.marginal-class, w.p. ≥ 1−δ/2",
         latex=r"H(p) \le \mathcal E(\operatorname{Clip}_{1/e}(\tilde p,\varepsilon))",
         source="M25 Lemma 10, O24 Lemma B.2",
         failure=0.5,
     ),
-    inception.INCEPTION("m25.is-bound", inception.m25_log_bound, **inception.MAURER_PONTIL)(
+    inception.INCEPTION("m25.is-bound", inception.m25_log_bound, **MAURER_PONTIL)(
         claim="log IS ≤ ℰ(Clip(p̃,ε)) − H̄ + √((2V_H/n)log(4d/δ)) + (7 log d)/(3(n−1))·log(4d/δ)",
         latex=r"\log\mathrm{IS} \le \mathcal E(\operatorname{Clip}_{1/e}(\tilde p,\varepsilon))"
         r"-\bar H+\sqrt{\tfrac{2V_H}{n}\log\tfrac{4d}\delta}"
         r"+\tfrac{7\log d}{3(n-1)}\log\tfrac{4d}\delta",
         source="M25 Theorem 2 (13)",
     ),
-    inception.INCEPTION(
-        "m25.is-naive-bound", inception.m25_naive_log_bound, **inception.MAURER_PONTIL
-    )(
+    inception.INCEPTION("m25.is-naive-bound", inception.m25_naive_log_bound, **MAURER_PONTIL)(
         claim="the bound of M25 (13) with V_j = 1 and V_H = (log d)²",
         latex=r"\log\mathrm{IS} \le \text{(13) with } V_j=1,\;V_H=(\log d)^2",
         source="M25 Appendix C.4",

@@ -8,6 +8,7 @@ from genbounds.bounds import _inception as inception
 from genbounds.bounds import _inequalities as ineq
 from genbounds.bounds import _means as means
 from genbounds.bounds import _rates as rates
+from genbounds.bounds._inception import MAURER_PONTIL
 
 # Constants of the parts of a bonus: of the covariance by its rank, of Tr Σ̂ − Tr Σ, of ‖μ̂−μ‖.
 _RANK = {"lead": 20.0, "rank": 4.0}
@@ -159,7 +160,7 @@ STATEMENTS = (
         form="plug-in",
         assumptions=(on.GAUSSIAN, on.DEFINITE_REFERENCE, on.at_least(2)),
     ),
-    inception.INCEPTION("o24.is-bound", inception.o24_log_bound, **inception.MAURER_PONTIL)(
+    inception.INCEPTION("o24.is-bound", inception.o24_log_bound, **MAURER_PONTIL)(
         claim="log IS ≤ ℰ(Clip(p̃,ε)) − H̄ + √((2V_H/n)log(4/δ)) + 7C′/(3(n−1))·log(4/δ)",
         latex=r"\log\mathrm{IS} \le \mathcal E(\operatorname{Clip}_{1/e}(\tilde p,\varepsilon))"
         r"-\bar H+\sqrt{\tfrac{2V_H}{n}\log\tfrac{4}\delta}"

@@ -16,21 +16,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from genbounds import estimators
 from genbounds._tables import Line, Warned
 from genbounds._text import number, percent, shown
 from genbounds.diagnostics import warn_of
-from genbounds.estimators import (
-    Estimate,
-    Moments,
-    Prepared,
-    difference,
-    estimate_each,
-    from_few,
-    metric_spec,
-    prepare_all,
-    shared_rows,
-    welch_degrees_of_freedom,
-)
+from genbounds.estimators import Estimate, Moments, Prepared, difference, shared_rows
 from genbounds.results import Diagnostic, Score, hedged, titled
 from genbounds.select import _certificate as proof
 from genbounds.select._certificate import Bools, Certificate, Look
@@ -201,7 +191,7 @@ def plan(
     >>> gb.select.plan(pilots, gb.Moments(np.zeros(4), np.eye(4))).feasible
     True
     """
-    spec = metric_spec(metric)
+    spec = estimators.metric_spec(metric)
     spec.check_growing("planning")
     given: object = pilots  # callers are not type-checked
     if not isinstance(given, Mapping) or len(given) <= check_count("top", top):
@@ -212,8 +202,8 @@ def plan(
         )
     check_power(power)
     with calling("real", "reference"):
-        prepared = prepare_all(spec, pilots, reference, options)
-    estimates = estimate_each(spec, prepared, pilots)
+        prepared = estimators.prepare_all(spec, pilots, reference, options)
+    estimates = estimators.estimate_each(spec, prepared, pilots)
     asked = {"confidence": confidence, "power": power, "tolerance": tolerance}
     return plan_selection(estimates, pilots, prepared, **asked, top=top, limit=limit, seed=seed)
 
@@ -288,7 +278,7 @@ def _warnings(estimates: Mapping[str, Estimate], best: str, rival: str) -> tuple
         w.of(name) for name, pilot in estimates.items() for w in pilot.warnings
     )
     warnings |= dict.fromkeys(shared_rows({k: x.sample.row_ids for k, x in estimates.items()}))
-    warnings |= dict.fromkeys(from_few(estimates.values()))
+    warnings |= dict.fromkeys(estimators.from_few(estimates.values()))
     warnings |= dict.fromkeys(_unseen_gap(estimates, best, rival))
     return tuple(sorted(warnings, key=lambda warning: warning.severity != "unreliable"))
 
@@ -438,7 +428,7 @@ def _proofs(
         near, far = (n / size) ** 2, (m / size) ** 2
         third = shared + sign * (second.third * far - first.third * near)
         curvature = sign * (two.sample.curvature * far - one.sample.curvature * near)
-        degrees = welch_degrees_of_freedom(
+        degrees = estimators.welch_degrees_of_freedom(
             (own[0], one.sample.degrees_of_freedom * size / n),
             (own[1], two.sample.degrees_of_freedom * size / m),
             (reference, min(one.reference.degrees_of_freedom, two.reference.degrees_of_freedom)),

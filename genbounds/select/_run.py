@@ -379,36 +379,39 @@ def _policy(policy: str | Policy, *, within: bool) -> Policy:
 
 def _line_up(arms: Any, references: Mapping[Any, Any]) -> dict[Any, dict[str, Arm]]:
     """Return the arms of every context; the same encoder has made the rows of all in it."""
-    line_up = {context: _arms(_arms_in(arms, context)) for context in references}
+    with calling("", "arms"):
+        if not isinstance(arms, Mapping):
+            raise InputError(f"must be a mapping of names to arms; got {type(arms).__name__}.")
+        if not arms:
+            raise InputError("is empty: there is nothing to choose from.")
+        line_up = {
+            context: {name: _arm(name, arm, context) for name, arm in arms.items()}
+            for context in references
+        }
     for context, real in references.items():
         own = {f"arm {name!r}": origin_of(arm) for name, arm in line_up[context].items()}
         check_same_encoder({"`reference`": origin_of(real)} | own)
     return line_up
 
 
-@calling("", "arms")
-def _arms(arms: Mapping[str, Any]) -> dict[str, Arm]:
-    """Check names and arms; a plain function becomes an arm."""
-    if not isinstance(arms, Mapping):
-        raise InputError(f"must be a mapping of names to arms; got {type(arms).__name__}.")
-    if not arms:
-        raise InputError("is empty: there is nothing to choose from.")
-    line_up: dict[str, Arm] = {}
-    for name, arm in arms.items():
-        if not isinstance(name, str):
-            raise InputError(f"must have names (str) as keys; got {quoted(name)}.")
-        if isinstance(arm, type):
-            raise InputError(
-                f"must be arms, not classes: make an instance of {arm.__name__} for {name!r}."
-            )
-        if not isinstance(arm, Arm) and not callable(arm):
-            raise InputError(
-                f"must be objects with `draw(n, rng)` or functions of (n, rng); {name!r} is of "
-                f"type {type(arm).__name__}. For recorded features use "
-                "genbounds.select.FeatureArm(rows)."
-            )
-        line_up[name] = arm if isinstance(arm, Arm) else FunctionArm(arm)
-    return line_up
+def _arm(name: Any, arm: Any, context: Context | None) -> Arm:
+    """Check the name of an arm, and what it is in a context; a plain function becomes an arm."""
+    if not isinstance(name, str):
+        raise InputError(f"must have names (str) as keys; got {quoted(name)}.")
+    if context is not None:
+        arm = _arm_in(name, arm, context)
+    if isinstance(arm, type):
+        raise InputError(
+            f"must be arms, not classes: make an instance of {arm.__name__} for {name!r}."
+        )
+    if isinstance(arm, Arm):
+        return arm
+    if callable(arm):
+        return FunctionArm(arm)
+    raise InputError(
+        f"must be objects with `draw(n, rng)` or functions of (n, rng); {name!r} is of type "
+        f"{type(arm).__name__}. For recorded features use genbounds.select.FeatureArm(rows)."
+    )
 
 
 def _by_arm(name: str, given: Any, arms: Mapping[str, Any]) -> dict[str, float]:
@@ -502,18 +505,8 @@ def _name(name: Any) -> Context:
     raise InputError(f"must have texts or whole numbers as names; got {quoted(name)}.")
 
 
-@calling("", "arms")
-def _arms_in(arms: Any, context: Context | None) -> Any:
-    """Return the arms of one context, by name; all as they are without contexts.
-
-    An arm is a mapping of contexts to arms, or takes the context as the third argument of its draw.
-    """
-    if context is None or not isinstance(arms, Mapping):
-        return arms
-    return {name: _arm_in(name, arm, context) for name, arm in arms.items()}
-
-
-def _arm_in(name: Any, arm: Any, context: Context) -> Any:
+def _arm_in(name: str, arm: Any, context: Context) -> Any:
+    """Return an arm in one context, of a mapping, or by the third argument of its draw."""
     if isinstance(arm, Mapping):
         if context not in arm:
             raise InputError(
