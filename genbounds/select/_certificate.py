@@ -80,7 +80,7 @@ class Certificate:
         self.loss, self.stderr = np.full((2, arms), math.nan)
         self.latest: list[Estimate | None] = [None] * arms
         self.near, self._direct, self._hopeless = np.zeros((3, arms, arms), dtype=bool)
-        self._looks: list[dict[int, Look]] = [{} for _ in range(arms)]
+        self._looks: list[dict[int, Evidence]] = [{} for _ in range(arms)]
         self._conclude()
 
     def next_size(self, arm: int) -> int | None:
@@ -91,7 +91,7 @@ class Certificate:
     def add(self, arm: int, estimate: Estimate) -> None:
         """Enter the `estimate` of the next look of `arm`; compare with all at the same look."""
         level = int(self.levels[arm])
-        look = self._looks[arm][level] = Look.of(estimate)
+        look = self._looks[arm][level] = Evidence.of(estimate)
         self.latest[arm] = look.estimate
         self.doubtful[arm] += not look.sound
         self.levels[arm] = level + 1
@@ -204,7 +204,7 @@ the reference as it was given, and its scores say what that rests on."""
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Evidence:
     """An estimate without its arm's influence, of which the third cumulant is kept.
 
     Attributes
@@ -232,7 +232,7 @@ class Look:
         return reference.variance == 0.0 or reference.influence is not None
 
     @classmethod
-    def of(cls, estimate: Estimate) -> Look:
+    def of(cls, estimate: Estimate) -> Evidence:
         influence = estimate.sample.influence
         third = 0.0 if influence is None else _third(influence)
         sample = replace(estimate.sample, influence=None)
@@ -245,7 +245,7 @@ def _third(influence: Float) -> float:
     return float(centred @ (centred * centred)) / influence.size**3
 
 
-def third_cumulant(a: Look, b: Look) -> float:
+def third_cumulant(a: Evidence, b: Evidence) -> float:
     """Third cumulant of loss(b) - loss(a), as far as influences are known."""
     sign = -1.0 if a.estimate.higher_is_better else 1.0
     own = b.third - a.third

@@ -23,7 +23,7 @@ from genbounds.diagnostics import warn_of
 from genbounds.estimators import Estimate, Moments, Prepared, difference, shared_rows
 from genbounds.results import Diagnostic, Score, hedged, titled
 from genbounds.select import _certificate as proof
-from genbounds.select._certificate import Bools, Certificate, Look
+from genbounds.select._certificate import Bools, Certificate, Evidence
 from genbounds.select._looks import choose_first_look, earliest_look, look_sizes
 from genbounds.select._loop import SAMPLES_PER_ARM
 from genbounds.validation import (
@@ -338,7 +338,7 @@ def _foresee(
     linear, quadratic = np.array([_parts(pilot) for pilot in pilots]).T
     own = linear / n + quadratic / n**2
     losses = _paths(pilots, n, linear, quadratic, rng)
-    looks = [Look.of(pilot) for pilot in pilots]
+    looks = [Evidence.of(pilot) for pilot in pilots]
     # At each look: leads that are proof for the arm of the row, standard errors of the reference.
     reach = np.full((len(sizes), arms, arms), math.inf)
     reference = np.zeros(reach.shape)
@@ -402,7 +402,7 @@ def _paths(
 
 
 def _proofs(
-    first: Look, second: Look, sizes: tuple[int, ...], critical: float
+    first: Evidence, second: Evidence, sizes: tuple[int, ...], critical: float
 ) -> list[tuple[float, float, float]]:
     """Return the leads that are proof for either arm at each look, and the reference's std. error.
 
