@@ -163,16 +163,8 @@ class InHand(AsJson):
         lines = self._lines()
         ax = ax or new_axes(1.0 + 0.32 * len(lines))
         for row, line in enumerate(lines):
-            ends = [[line.value - line.low], [line.high - line.value]]
-            known = all(map(math.isfinite, (line.low, line.high)))
-            ax.errorbar(
-                line.value,
-                row,
-                xerr=ends if known else None,
-                fmt="o" if line.reliable else "X",
-                color="C0" if line.reliable else "C3",
-                capsize=3,
-            )
+            error, style = error_bar(line.value, line.low, line.high, reliable=line.reliable)
+            ax.errorbar(line.value, row, xerr=error, **style)
         # Names are never taken for mathematics.
         names = [shown(line.name) for line in lines]
         ax.set_yticks(range(len(lines)), names, parse_math=False)
@@ -239,6 +231,15 @@ def new_axes(height: float = 4.8) -> Axes:
     import matplotlib.pyplot as plt
 
     return plt.subplots(figsize=(6.4, height), layout="constrained")[1]
+
+
+def error_bar(
+    value: float, low: float, high: float, *, reliable: bool
+) -> tuple[list[list[float]] | None, dict[str, Any]]:
+    """Return how far matplotlib's error bar goes, and its style: a cross where it is unreliable."""
+    ends = [[value - low], [high - value]] if math.isfinite(low) and math.isfinite(high) else None
+    mark, color = ("o", "C0") if reliable else ("X", "C3")
+    return ends, {"fmt": mark, "color": color, "capsize": 3}
 
 
 def _grid(

@@ -66,9 +66,7 @@ def check_power(value: object) -> float:
 def check_not_negative(name: str, value: object) -> float:
     """Return `value` as a float if it is a finite number of at least 0."""
     if isinstance(value, bool) or not (isinstance(value, Real) and 0.0 <= float(value) < math.inf):
-        raise InputError(
-            f"must be a finite number of at least 0; got {quoted(value)}.", argument=name
-        )
+        raise InputError(f"must be a finite number of at least 0; got {quoted(value)}.", name)
     return float(value)
 
 
@@ -83,7 +81,7 @@ def check_count(name: str, value: object, *, minimum: int = 1) -> int:
     """Return `value` as an int if it is a whole number of at least `minimum`."""
     if isinstance(value, bool) or not (isinstance(value, Integral) and int(value) >= minimum):
         raise InputError(
-            f"must be a whole number of at least {minimum}; got {quoted(value)}.", argument=name
+            f"must be a whole number of at least {minimum}; got {quoted(value)}.", name
         )
     return int(value)
 
@@ -98,10 +96,8 @@ def check_flag(name: str, value: object) -> bool:
 def check_choice(name: str, value: object, choices: Collection[str]) -> str:
     """Return `value` if it is one of `choices`."""
     if not (isinstance(value, str) and value in choices):
-        legal = ", ".join(repr(choice) for choice in choices)
-        raise InputError(
-            f"must be one of {legal}; got {quoted(value)}.{meant(value, choices)}", argument=name
-        )
+        legal, hint = ", ".join(map(repr, choices)), meant(value, choices)
+        raise InputError(f"must be one of {legal}; got {quoted(value)}.{hint}", argument=name)
     return value
 
 
@@ -138,9 +134,7 @@ def as_numpy(name: str, x: Any) -> NDArray[Any]:
         raise
     except Exception as error:  # whatever `__array__` of somebody else raises
         reason = said_by(error) or type(error).__name__
-        raise InputError(
-            f"is not a rectangular array of numbers: {reason}.", argument=name
-        ) from error
+        raise InputError(f"is not a rectangular array of numbers: {reason}.", name) from error
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
         raise InputError("has masked entries: drop those rows first.", argument=name)
     return array
@@ -150,9 +144,8 @@ def as_floats(name: str, x: Any) -> Float:
     """View real numbers as float64, copied where needed; refuse other types, complex ones too."""
     array = as_numpy(name, x)
     if array.dtype.kind not in "fiub":
-        raise InputError(
-            f"must hold real numbers; got dtype {display(array.dtype, limit=100)}.", argument=name
-        )
+        kind = display(array.dtype, limit=100)
+        raise InputError(f"must hold real numbers; got dtype {kind}.", argument=name)
     return np.asarray(array, dtype=np.float64)
 
 

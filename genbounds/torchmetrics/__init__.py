@@ -18,6 +18,7 @@ from torchmetrics import Metric
 from torchmetrics.utilities import rank_zero_warn
 from torchmetrics.utilities.data import dim_zero_cat
 
+from genbounds._tables import error_bar
 from genbounds.core.moments import check_keep
 from genbounds.estimators import MetricSpec, Moments, Prepared, frechet_distance, metric_spec
 from genbounds.features import Encoder
@@ -52,7 +53,6 @@ class TwoSamples(Metric):  # type: ignore[misc]
     def __init__(
         self,
         encoder: Callable[[Any], Any] | Encoder | None,
-        *,
         estimator: str,
         level: float,
         reset_real_features: bool,
@@ -118,12 +118,7 @@ class TwoSamples(Metric):  # type: ignore[misc]
             if kind not in self._told:
                 self._told.add(kind)
                 rank_zero_warn(f"{type(self).__name__}: {warning}", UserWarning)
-        return {
-            "value": float(score.value),
-            "low": float(score.low),
-            "high": float(score.high),
-            "reliable": float(score.reliable),
-        }
+        return {name: float(getattr(score, name)) for name in ("value", "low", "high", "reliable")}
 
     def plot(
         self,
@@ -152,16 +147,8 @@ class TwoSamples(Metric):  # type: ignore[misc]
         figure, axes = plt.subplots(layout="constrained") if ax is None else (ax.figure, ax)
         for epoch, result in enumerate(results):
             value, low, high = (float(result[name]) for name in ("value", "low", "high"))
-            known = math.isfinite(low) and math.isfinite(high)
-            trusted = bool(result["reliable"])
-            axes.errorbar(
-                epoch,
-                value,
-                yerr=[[value - low], [high - value]] if known else None,
-                fmt="o" if trusted else "X",
-                color="C0" if trusted else "C3",
-                capsize=3,
-            )
+            error, style = error_bar(value, low, high, reliable=bool(result["reliable"]))
+            axes.errorbar(epoch, value, yerr=error, **style)
         axes.plot([float(result["value"]) for result in results], color="C0", zorder=1)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel("epoch")
@@ -262,13 +249,7 @@ class FrechetDistance(TwoSamples):
         **kwargs: Any,
     ) -> None:
         check_choice("estimator", estimator, ("debiased", "plugin"))
-        super().__init__(
-            encoder,
-            estimator=estimator,
-            level=level,
-            reset_real_features=reset_real_features,
-            **kwargs,
-        )
+        super().__init__(encoder, estimator, level, reset_real_features, **kwargs)
         self.d = check_count("d", d)
         check_keep(keep)
         empty = torch.zeros(1 + d + d * d, dtype=torch.float64)
@@ -316,9 +297,8 @@ class FrechetDistance(TwoSamples):
             If there are fewer than two samples of a kind.
         """
         real, fake = (self.moments(name) for name in ("real", "fake"))
-        return self._numbers(
-            frechet_distance(fake, real, estimator=self.estimator, level=self.level)
-        )
+        score = frechet_distance(fake, real, estimator=self.estimator, level=self.level)
+        return self._numbers(score)
 
     def moments(self, side: str) -> Moments:
         """Return mean, covariance and n of one `side`, "real" or "fake", on this process."""
@@ -406,13 +386,7 @@ class FeatureMetric(TwoSamples):
         self.spec: MetricSpec = metric_spec(metric)
         self._title = self.spec.title
         check_choice("estimator", estimator, self.spec.estimators)
-        super().__init__(
-            encoder,
-            estimator=estimator,
-            level=level,
-            reset_real_features=reset_real_features,
-            **kwargs,
-        )
+        super().__init__(encoder, estimator, level, reset_real_features, **kwargs)
         self.options = dict(options or {})
         self._reference: tuple[int, Prepared] | None = None
         for name in ("real", "fake", "real_labels", "fake_labels"):
