@@ -180,19 +180,10 @@ class Sample:
 
     def __getitem__(self, rows: Any) -> Sample:
         """Return some of the rows, with what is known of them."""
-        kept = (
-            None if labels is None else labels[rows]
-            for labels in (self.groups, self.seeds, self.strata, self.weights)
-        )
-        groups, seeds, strata, weights = kept
-        part = Sample(
-            self.features[rows],
-            groups=groups,
-            seeds=seeds,
-            strata=strata,
-            shares=None if weights is not None else self.shares,
-            weights=weights,
-        )
+        labels = {name: getattr(self, name) for name in ("groups", "seeds", "strata", "weights")}
+        kept = {name: ids[rows] for name, ids in labels.items() if ids is not None}
+        shares = self.shares if self.weights is None else None
+        part = Sample(self.features[rows], shares=shares, **kept)
         object.__setattr__(part, "series", self.series)
         object.__setattr__(part, "in_order", self.in_order)
         return part

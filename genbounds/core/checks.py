@@ -268,18 +268,13 @@ def check_sample(
         # Rows of one group would count as many rows of a stratum.
         one = slice(None) if x.groups is None else np.unique(x.groups, return_index=True)[1]
         stratum_z = _likeness_within(rows[one], x.strata[one])
-    unrelated = min(group_z, stratum_z) < LEAST_LIKENESS
-    found = replace(
-        _signs(rows, ids, posteriors)[1] if unrelated else found,
-        size=size,
-        step=step,
-        group_z=group_z,
-        stratum_z=stratum_z,
-        seeds=0 if x.seeds is None else np.unique(x.seeds).size,
-        place_p=1.0
-        if groups is None or x.seeds is not None or x.in_order
-        else shared_places_pvalue(rows, groups),
-    )
+    if min(group_z, stratum_z) < LEAST_LIKENESS:  # then what a plain array shows counts as well
+        found = replace(_signs(rows, ids, posteriors)[1], size=size, step=step)
+    place_p = 1.0
+    if groups is not None and x.seeds is None and not x.in_order:
+        place_p = shared_places_pvalue(rows, groups)
+    seeds = 0 if x.seeds is None else np.unique(x.seeds).size
+    found = replace(found, group_z=group_z, stratum_z=stratum_z, seeds=seeds, place_p=place_p)
     return Checked(rows, design, told, ids, what, found)
 
 
@@ -337,12 +332,12 @@ def _signs(
         stratum = np.zeros(distinct, dtype=np.intp)
         design = Design(unit, stratum, np.full(n, 1.0 / n), of_repeats=True)
         return design, Findings(repeated=repeated)
+    found = Findings(order_z=pairs_z(rows[:-1], rows[1:]))
     logs = None if posteriors else close_rows.log_distances(rows, np.sort(first))
-    return None, Findings(
-        twins=0.0 if logs is None else close_rows.near_twins(logs),
-        mates=0 if logs is None else close_rows.group_mates(logs, distinct),
-        order_z=pairs_z(rows[:-1], rows[1:]),
-    )
+    if logs is None:
+        return None, found
+    mates = close_rows.group_mates(logs, distinct)
+    return None, replace(found, twins=close_rows.near_twins(logs), mates=mates)
 
 
 def _alone_z(rows: NDArray[Any], x: Sample, design: Design | None) -> float:

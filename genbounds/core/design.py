@@ -247,21 +247,15 @@ class Design:
     def restricted(self, rows: Index) -> Design:
         """Return the design of some rows, whole units of them."""
         units, unit = np.unique(self.unit[rows], return_inverse=True)
-        _, stratum = np.unique(self.stratum[units], return_inverse=True)
-        weights = self.weights[rows]
+        unit = unit.astype(np.intp)
+        stratum = np.unique(self.stratum[units], return_inverse=True)[1].astype(np.intp)
+        weights = self.weights[rows] / self.weights[rows].sum()
         labels = None if self.labels is None else self.labels[units]
         seed, seed_labels = self.seed, self.seed_labels
         if seed is not None and seed_labels is not None:
             seeds, seed = np.unique(seed[rows], return_inverse=True)
             seed, seed_labels = seed.astype(np.intp), seed_labels[seeds]
-        return Design(
-            unit.astype(np.intp),
-            stratum.astype(np.intp),
-            weights / weights.sum(),
-            labels,
-            seed=seed,
-            seed_labels=seed_labels,
-        )
+        return Design(unit, stratum, weights, labels, seed=seed, seed_labels=seed_labels)
 
     def cells(self, rng: np.random.Generator) -> Groups:
         """Divide the units at random into cells of two or three of one stratum, in random order.

@@ -224,15 +224,14 @@ def sum_of(value: float, errors: Iterable[SampleError]) -> EstimateDifference:
                 seeds=None,
             )
         groups.append(error)
-    parts = [*_joined(groups), *_joined(seeds)]
+    errors = [*_joined(groups), *_joined(seeds)]
+    parts = [(error.variance, error.degrees_of_freedom) for error in errors]
     return EstimateDifference(
         value=value,
-        stderr=math.sqrt(sum(part.variance for part in parts)),
-        degrees_of_freedom=welch_degrees_of_freedom(
-            *((part.variance, part.degrees_of_freedom) for part in parts)
-        ),
-        curvature=sum(part.curvature for part in parts),
-        skewness=sum(part.skewness for part in parts),
+        stderr=math.sqrt(sum(variance for variance, _ in parts)),
+        degrees_of_freedom=welch_degrees_of_freedom(*parts),
+        curvature=sum(error.curvature for error in errors),
+        skewness=sum(error.skewness for error in errors),
     )
 
 
@@ -313,17 +312,13 @@ def _doubts(estimates: Sequence[Estimate], what: str) -> tuple[Diagnostic, ...]:
 def _sum_of_errors(errors: Sequence[SampleError]) -> SampleError:
     """Error of a sum of independent estimates."""
     known = [error.n for error in errors if error.n is not None]
-    return SampleError(
-        n=sum(known) if len(known) == len(errors) else None,
-        variance=math.fsum(error.variance for error in errors),
-        degrees_of_freedom=welch_degrees_of_freedom(
-            *((error.variance, error.degrees_of_freedom) for error in errors)
-        ),
-        curvature=math.fsum(error.curvature for error in errors),
-        skewness=math.fsum(error.skewness for error in errors),
-        quadratic_variance=math.fsum(error.quadratic_variance for error in errors),
-        mixed_variance=math.fsum(error.mixed_variance for error in errors),
-    )
+    names = ("variance", "curvature", "skewness", "quadratic_variance", "mixed_variance")
+    sums: dict[str, Any] = {
+        name: math.fsum(getattr(error, name) for error in errors) for name in names
+    }
+    parts = [(error.variance, error.degrees_of_freedom) for error in errors]
+    n = sum(known) if len(known) == len(errors) else None
+    return SampleError(n=n, degrees_of_freedom=welch_degrees_of_freedom(*parts), **sums)
 
 
 # --- the best of several, which was chosen by the value that it is about --------------------------
