@@ -144,11 +144,7 @@ class Target:
                 f"in {', '.join(FAMILIES)}."
             )
         self.bound, self.d, self.family = bound, d, FAMILIES[bound.setting]
-
-    @property
-    def size(self) -> int:
-        """Number of coordinates."""
-        return self.family.size(self.d)
+        self.size = self.family.size(d)  # number of coordinates
 
     def score(self, points: Float) -> Float:
         """Relative violation at each of the points; negative where the claim holds."""
@@ -303,15 +299,7 @@ def _simplify(target: Target, point: Float) -> Float:
     return point
 
 
-# --- families of inputs ------------------------------------------------------------
-
-# Lengths of axes: d, classes or points, dimensions of a point, jumps of a step function.
-_LENGTHS: Mapping[str, Callable[[int], int]] = {
-    "d": lambda d: d,
-    "c": lambda d: d + 1,
-    "s": lambda d: min(d, 2),
-    "j": lambda d: 2,
-}
+# --- families of inputs --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +309,7 @@ class InputFamily:
     Attributes
     ----------
     shapes : tuple of str
-        Of the arrays that free coordinates fill, one after the other: a letter of `_LENGTHS` for
+        Of the arrays that free coordinates fill, one after the other: a letter of `_shapes_at` for
         each axis, none for a number.
     inputs : callable
         ``inputs(*arrays)`` returns inputs by name from these arrays, m of each.
@@ -348,7 +336,9 @@ class InputFamily:
         return self.inputs(*(array.reshape(-1, *shape) for array, shape in pairs))
 
     def _shapes_at(self, d: int) -> list[tuple[int, ...]]:
-        return [tuple(_LENGTHS[axis](d) for axis in shape) for shape in self.shapes]
+        # d, classes or points, dimensions of a point, jumps of a step function.
+        lengths = {"d": d, "c": d + 1, "s": min(d, 2), "j": 2}
+        return [tuple(lengths[axis] for axis in shape) for shape in self.shapes]
 
     def rational(self, inputs: Mapping[str, Any], denominator: int | None) -> dict[str, Any]:
         """Turn inputs into fractions that meet their conditions exactly: sums to one, A ⪰ B.
@@ -376,13 +366,10 @@ class InputFamily:
 
 def _enlarge(matrix: list[list[Fraction]], denominator: int | None) -> None:
     """Add to the diagonal what rounding may have taken from the eigenvalues, in place."""
-    if denominator is None:
-        largest = max(abs(value) for row in matrix for value in row)
-        slack = Fraction(1, 10**12) * len(matrix) * largest
-    else:
-        slack = Fraction(1, denominator) * len(matrix)
+    largest = max(abs(value) for row in matrix for value in row)
+    unit = largest / 10**12 if denominator is None else Fraction(1, denominator)
     for index, row in enumerate(matrix):
-        row[index] += slack
+        row[index] += unit * len(matrix)
 
 
 def as_floats(inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -413,15 +400,11 @@ def _whole(theta: Float, most: float) -> Float:
     return 1.0 + np.floor(np.minimum(np.abs(theta), most))
 
 
-def _factors(factor: Float, other_factor: Float) -> dict[str, Float]:
-    return {"factor": factor, "other_factor": other_factor}
-
-
-def _with_reference(factor: Float, other_factor: Float, reference: Float) -> dict[str, Float]:
+def _factors(factor: Float, other: Float, reference: Float) -> dict[str, Float]:
     # Invertible, as the claims ask: far enough from singular by its diagonal.
     scale, d = np.abs(reference).max(axis=(1, 2), keepdims=True) + 1e-3, reference.shape[1]
-    reference_factor = reference + 3.0 * d * scale * np.eye(d)
-    return _factors(factor, other_factor) | {"reference_factor": reference_factor}
+    reference = reference + 3.0 * d * scale * np.eye(d)
+    return {"factor": factor, "other_factor": other, "reference_factor": reference}
 
 
 def _ordered(root: Float, more: Float) -> dict[str, Float]:
@@ -442,11 +425,8 @@ def _simplex(v: Float, w: Float, t: Float) -> dict[str, Float]:
 
 
 def _visits(picks: Float, batch: Float, alpha: Float) -> dict[str, Float]:
-    return {
-        "picks": _whole(picks, 60.0),
-        "batch": _whole(batch, 20.0),
-        "alpha": 0.999 * _unit(alpha),
-    }
+    picks, batch = _whole(picks, 60.0), _whole(batch, 20.0)
+    return {"picks": picks, "batch": batch, "alpha": 0.999 * _unit(alpha)}
 
 
 def _visits_burn_in(*theta: Float) -> dict[str, Float]:
@@ -477,8 +457,8 @@ def _step_products(points: Float, knots: Float, steps: Float) -> dict[str, Float
 
 
 FAMILIES: Mapping[str, InputFamily] = {
-    "factor-pair": InputFamily(("dd", "dd"), _factors),
-    "factor-triple": InputFamily(("dd", "dd", "dd"), _with_reference),
+    "factor-pair": InputFamily(("dd", "dd"), lambda a, b: {"factor": a, "other_factor": b}),
+    "factor-triple": InputFamily(("dd", "dd", "dd"), _factors),
     "ordered-pair": InputFamily(("dd", "dd"), _ordered, larger="larger"),
     "distribution-pair": InputFamily(
         ("c", "c"),
