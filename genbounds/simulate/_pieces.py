@@ -14,7 +14,6 @@ from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from operator import call
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from numpy.random import SeedSequence
@@ -89,7 +88,7 @@ def work(
     out: Path | str | None,
     progress: Progress | None,
     name: str = COVERAGE,
-    configuration: Mapping[str, Any] = MappingProxyType({}),
+    configuration: Mapping[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
     """Do the pieces and return their results, in their order.
 
@@ -103,10 +102,10 @@ def work(
         Called as ``progress(done, total, label)`` after every finished piece.
     name : str
         File name of the store.
-    configuration : mapping
+    configuration : mapping, optional
         What all results of the store depend on, beside versions and threads.
     """
-    everything = versions() | dict(configuration) | {"threads": workers.threads}
+    everything = versions() | dict(configuration or {}) | {"threads": workers.threads}
     with nullcontext() if out is None else open_store(out, everything, name=name) as store:
         results = [None if store is None else store.get(piece.key) for piece in pieces]
         pending = [index for index, result in enumerate(results) if result is None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,7 @@ from genbounds.estimators import FEW_RATIO, student_quantile
 from genbounds.simulate._coverage import Coverage, from_ends
 from genbounds.simulate._pieces import Piece, Progress, chunks, stream, work
 from genbounds.simulate._workers import Workers
-from genbounds.simulate.arms._engine import (
-    FrechetEngine,
-    White,
-    check_device,
-    draw_white,
-    draw_white_on,
-)
+from genbounds.simulate.arms import _engine as engines
 from genbounds.simulate.arms._frechet import FrechetArm
 from genbounds.simulate.arms._gaussian import GaussianArm
 from genbounds.validation import Float, InputError, check_choice, check_count, check_open_unit
@@ -184,7 +179,7 @@ def frechet_scores(
     seed = check_count("seed", seed, minimum=0)
     level = check_open_unit("level", level)
     workers = Workers(jobs=jobs, backend=backend, scheduler=scheduler, threads=threads)
-    engine = arm.engine(check_device(device))
+    engine = arm.engine(engines.check_device(device))
     size = min(max(_BATCH_SIZE // arm.d**2, 1), _LARGEST_BATCH)
     study = ["frechet-scores", arm.name, arm.facts["distance"], n, estimator, seed, device]
     pieces = []
@@ -211,20 +206,20 @@ def frechet_scores(
 
 
 def _batch(
-    engine: FrechetEngine, d: int, n: int, count: int, debias: bool, seeds: SeedSequence
-) -> dict[str, Any]:
-    """Values and standard errors of `count` samples, as lists."""
-    if engine.device is not None:
-        return _scored(engine, draw_white_on(engine.device, d, n, count, seeds), n, debias)
-    rng = np.random.default_rng(seeds)
-    sizes = chunks(count, max(_SLICE_SIZE // d**2, 1))
-    slices = [_scored(engine, draw_white(d, n, size, rng), n, debias) for size in sizes]
-    return {key: [x for scores in slices for x in scores[key]] for key in ("values", "stderr")}
-
-
-def _scored(engine: FrechetEngine, white: White, n: int, debias: bool) -> dict[str, list[float]]:
-    parts = engine.evaluate(white, n, debias=debias)
-    if not debias:
-        values = engine.plugin(parts).tolist()
-        return {"values": values, "stderr": [math.nan] * len(values)}
-    return {"values": engine.debiased(parts, n).tolist(), "stderr": (parts.variance**0.5).tolist()}
+    engine: engines.FrechetEngine, d: int, n: int, count: int, debias: bool, seeds: SeedSequence
+) -> dict[str, list[float]]:
+    """Values and standard errors of `count` samples."""
+    drawn: Iterable[engines.White]
+    if engine.device is None:
+        rng = np.random.default_rng(seeds)
+        sizes = chunks(count, max(_SLICE_SIZE // d**2, 1))
+        drawn = (engines.draw_white(d, n, size, rng) for size in sizes)
+    else:
+        drawn = [engines.draw_white_on(engine.device, d, n, count, seeds)]
+    values, stderr = list[float](), list[float]()
+    for white in drawn:
+        parts = engine.evaluate(white, n, debias=debias)
+        scores = engine.debiased(parts, n) if debias else engine.plugin(parts)
+        values += scores.tolist()
+        stderr += (parts.variance**0.5).tolist() if debias else [math.nan] * len(scores)
+    return {"values": values, "stderr": stderr}

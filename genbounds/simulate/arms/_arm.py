@@ -187,18 +187,13 @@ class SyntheticArm(ABC):
         return f"{type(self).__name__}({self.name})"
 
 
-def check_shares(name: str, values: ArrayLike, count: int | None = None) -> Float:
-    """Return probabilities, `count` of them where that is given."""
+def check_shares(name: str, values: ArrayLike | None, count: int | None = None) -> Float:
+    """Return probabilities, `count` of them where that is given; equal ones for None."""
+    if values is None and count is not None:
+        values = np.full(count, 1.0 / count)
     shares = np.array(values, dtype=np.float64)
     fits = shares.ndim == 1 and count in (None, shares.size)
     if not (fits and (shares >= 0.0).all() and abs(float(shares.sum()) - 1.0) < 1e-9):
         number = "" if count is None else f"{count} "
         raise InputError(f"`{name}` must be {number}non-negative numbers of sum one.")
     return np.asarray(shares / shares.sum())
-
-
-def check_weights(weights: ArrayLike | None, count: int) -> Float:
-    """Return `count` mixture weights of sum one; equal ones for None."""
-    return check_shares(
-        "weights", np.full(count, 1.0 / count) if weights is None else weights, count
-    )

@@ -20,7 +20,6 @@ from genbounds.simulate.arms._arm import (
     SyntheticArm,
     Tilted,
     check_shares,
-    check_weights,
 )
 from genbounds.validation import Float, InputError, check_count, check_positive
 
@@ -228,7 +227,7 @@ class DirichletArm(SyntheticArm):
         if not (table.ndim == 2 and (table > 0.0).all() and np.isfinite(table).all()):
             raise InputError("`concentrations` must be positive and finite, shape (d,) or (k, d).")
         self.concentrations: Float = table
-        self.weights = check_weights(weights, len(table))
+        self.weights = check_shares("weights", weights, len(table))
         self.name = name or f"Dirichlet(d={table.shape[1]}, {len(table)} components)"
 
     @cached_property

@@ -11,17 +11,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
+from genbounds import validation
 from genbounds.bounds import Facts
-from genbounds.simulate.arms._arm import SyntheticArm, check_weights
-from genbounds.validation import (
-    Float,
-    InputError,
-    as_floats,
-    check_choice,
-    check_count,
-    check_not_negative,
-    check_positive,
-)
+from genbounds.simulate.arms._arm import SyntheticArm, check_shares
+from genbounds.validation import Float, InputError
 
 _SYMMETRY_RTOL = 1e-6  # of the largest entry, as in `Moments`
 _DEFINITE_RTOL = 1e-10  # of the largest eigenvalue: what rounding may take from the smallest
@@ -36,8 +29,8 @@ class CovarianceArm(SyntheticArm):
     families: tuple[str, ...] = ()
 
     def __init__(self, mean: ArrayLike, cov: ArrayLike, *, name: str | None = None) -> None:
-        center = np.atleast_1d(np.array(as_floats("mean", mean)))
-        matrix = np.atleast_1d(np.array(as_floats("cov", cov)))
+        center = np.atleast_1d(np.array(validation.as_floats("mean", mean)))
+        matrix = np.atleast_1d(np.array(validation.as_floats("cov", cov)))
         d = max(center.size, matrix.shape[0])
         if center.ndim > 1 or center.size not in (1, d):
             raise InputError(f"`mean` must have shape ({d},) to fit `cov`; got {center.shape}.")
@@ -167,7 +160,7 @@ class SkewedArm(CovarianceArm):
     def __init__(
         self, mean: ArrayLike, cov: ArrayLike, *, shape: float, name: str | None = None
     ) -> None:
-        self.shape = check_positive("shape", shape)
+        self.shape = validation.check_positive("shape", shape)
         super().__init__(mean, cov, name=name)
 
     def _describe(self) -> str:
@@ -216,7 +209,7 @@ class MixtureArm(CovarianceArm):
         for arm in self.components:
             if not {"mean", "cov"} <= arm.facts.keys():
                 raise InputError(f"`components`: {arm.name} does not know mean and covariance.")
-        self.weights = check_weights(weights, len(self.components))
+        self.weights = check_shares("weights", weights, len(self.components))
         d = self.components[0].d
         means = np.stack([np.broadcast_to(arm.facts["mean"], (d,)) for arm in self.components])
         mean = self.weights @ means
@@ -274,7 +267,7 @@ def matched_spectrum(d: int, *, trace: float, frobenius: float, operator: float)
     InputError
         If no spectrum has these norms.
     """
-    check_count("d", d, minimum=2)
+    validation.check_count("d", d, minimum=2)
     norms = f"operator={operator!r}, frobenius={frobenius!r}, trace={trace!r}, d={d}."
     if not (0.0 < operator <= frobenius <= trace <= d * operator):
         raise InputError(
@@ -314,14 +307,14 @@ def _power_law(count: int, total: float, squares: float) -> Float | None:
 
 def power_law_spectrum(d: int, *, exponent: float, trace: float) -> Float:
     """Eigenvalues ∝ j^(−`exponent`), j = 1 … `d`, summing to `trace`; `exponent` at least 0."""
-    check_not_negative("exponent", exponent)
-    check_positive("trace", trace)
-    shape = np.arange(1.0, check_count("d", d) + 1.0) ** -exponent
+    validation.check_not_negative("exponent", exponent)
+    validation.check_positive("trace", trace)
+    shape = np.arange(1.0, validation.check_count("d", d) + 1.0) ** -exponent
     return np.asarray(shape * (trace / shape.sum()))
 
 
 def embedding_spectrum(name: str) -> Float:
     """Spectrum with the norms of real embeddings; `name` is a key of `EMBEDDING_NORMS`."""
-    check_choice("name", name, EMBEDDING_NORMS)
+    validation.check_choice("name", name, EMBEDDING_NORMS)
     d, trace, frobenius, operator = EMBEDDING_NORMS[name]
     return matched_spectrum(d, trace=trace, frobenius=frobenius, operator=operator)

@@ -22,15 +22,9 @@ from genbounds.bounds import Bound, catalog
 from genbounds.simulate import _trials as trials
 from genbounds.simulate._pieces import AUDIT, Piece, Progress, stream, work
 from genbounds.simulate._workers import Workers
+from genbounds.simulate.auditing import _results
 from genbounds.simulate.auditing._checks import exact_checks
-from genbounds.simulate.auditing._results import (
-    FALSE_ALARM,
-    AuditReport,
-    AuditRow,
-    CellResult,
-    Check,
-    severity,
-)
+from genbounds.simulate.auditing._results import AuditReport, AuditRow, CellResult, Check
 from genbounds.simulate.auditing._scenarios import scenarios_of
 from genbounds.simulate.auditing._search import DIMENSIONS, SearchResult, search
 from genbounds.validation import InputError, check_count, check_installed
@@ -156,7 +150,7 @@ def _trials(bound: Bound, replications: int, seed: int) -> list[Piece]:
     """For each scenario exact or rare miss probabilities, and plain samples in chunks."""
     scenarios = scenarios_of(bound)
     # Plain and tilted samples share the false alarm.
-    alpha = 0.5 * FALSE_ALARM / sum(len(scenario.deltas) for scenario in scenarios)
+    alpha = 0.5 * _results.FALSE_ALARM / sum(len(scenario.deltas) for scenario in scenarios)
     tilts = max(replications // _TILTED_SHARE, _LEAST_TILTED)
     pieces = []
     for scenario in scenarios:
@@ -257,7 +251,7 @@ def _of_trials(bound: Bound, checks: Checks, measured: Sequence[_Measured]) -> A
     uncertain = sum(miss is None or miss[1] < miss[2] for found in measured for miss in found.exact)
     # Half of the false alarm is for plain samples. Their limits are two-sided at α, and only the
     # lower one refutes: α/2 for each of these.
-    alpha = FALSE_ALARM / max(uncertain, 1)
+    alpha = _results.FALSE_ALARM / max(uncertain, 1)
     cells = tuple(
         _trial_cell(bound, found, index, alpha)
         for found in measured
@@ -314,7 +308,7 @@ def _decide(
         repairs=bound.repairs,
         verdict=verdict,
         cells=len(cells),
-        worst=max(cells, key=severity),
+        worst=max(cells, key=_results.severity),
         tightness=float(middle(ratios)) if ratios else math.nan,
         counterexample=counterexample,
         refuted_from=max(refuted_at.values()) if against and against[0].delta else None,

@@ -63,11 +63,12 @@ def fid_bias(bound: Bound, replications: int, rng: Generator) -> Iterator[Check]
 
 def fid_variance(bound: Bound, replications: int, rng: Generator) -> Iterator[Check]:
     """Fit the order of the variance of FD_N."""
-    count = 2 * max(replications, 400) // 40 * 40
+    count = 2 * max(replications, 400)
+    used = count // 40 * 40
     for arm in (_WIDER, _REVERSED):
-        drawn = (_distances(arm, int(n), 2 * max(replications, 400), rng) for n in _SIZES)
+        drawn = (_distances(arm, int(n), count, rng) for n in _SIZES)
         # The variance of each of 40 batches: independent, and nearly normal in their average.
-        batches = (values[:count].reshape(40, -1).var(axis=1, ddof=1) for values in drawn)
+        batches = (values[:used].reshape(40, -1).var(axis=1, ddof=1) for values in drawn)
         yield _exponent(bound, f"Var FD_N, {arm.name}", _SIZES, *fits.averages(batches))
 
 
@@ -327,11 +328,10 @@ def _scores(weight: Float, sampler: str, n: int, rng: Generator) -> tuple[float,
         )
         z = engine.random(n)
     rows = np.tanh(1.5 * z @ weight)
-    cov = np.cov(rows.T, bias=True)[None]
-    distance = _isotropic(d, 1.0, 1.0).plugin_distance(rows.mean(axis=0)[None], cov)
+    distance = _score(_isotropic(d, 1.0, 1.0), rows)
     posterior = special.softmax(3.0 * rows, axis=1)
     score = entropy_sum(posterior.mean(axis=0)) - entropy_sum(posterior).mean()
-    return float(distance[0]), float(score)
+    return distance, float(score)
 
 
 _FUNCTIONS: Mapping[str, tuple[int, Callable[[Float], Float], float]] = {
