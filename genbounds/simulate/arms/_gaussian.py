@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -118,42 +119,26 @@ class GaussianArm(CovarianceArm):
 
     def tail(self, quantity: str, n: int, threshold: float) -> float | None:
         """Exact tails of means, norms and (d = 1) variances."""
-        if threshold < 0.0 or not self.eigenvalues.any():
+        values, centred = self.eigenvalues, not self.mean.any()
+        if threshold < 0.0 or not values.any():
             return float(threshold < 0.0)
-        if quantity in ("mean-norm", "mean-norm-squared", "squared-norm-error"):
-            return self._norm_tail(quantity, n, threshold)
-        return self._scalar_tail(quantity, n, threshold) if self.mean.size == 1 else None
-
-    def _norm_tail(self, quantity: str, n: int, threshold: float) -> float | None:
-        values = self.eigenvalues
-        if quantity == "mean-norm":
-            return weighted_chi_square_tail(n * threshold**2, values)
-        if quantity == "mean-norm-squared":
-            return weighted_chi_square_tail(n * threshold, values)
-        if self.mean.any():
-            return None
-        total = float(values.sum())
-        upper = weighted_chi_square_tail(n * (total + threshold), values, degrees=n)
-        lower = weighted_chi_square_tail(n * (total - threshold), values, degrees=n, upper=False)
-        return upper + lower
-
-    def _scalar_tail(self, quantity: str, n: int, threshold: float) -> float | None:
-        from scipy.special import ndtr
-
-        variance, centred = float(self.eigenvalues[0]), not self.mean.any()
-        if quantity == "mean-error":
-            return float(2.0 * ndtr(-threshold * np.sqrt(n / variance)))
-        if quantity == "covariance-error":
-            return _variance_tail(n - 1, n, variance, threshold)
-        if not centred:
-            return None
-        if quantity == "squared-mean":
-            return float(2.0 * ndtr(-np.sqrt(threshold * n / variance)))
-        if quantity == "mean-product":
-            return float(normal_product_tail(threshold * n / variance))
-        if quantity == "raw-covariance-error" or (quantity == "square-error" and variance == 1.0):
-            return _variance_tail(n, n, variance, threshold)
-        return None
+        table: dict[str, Callable[[], Any]] = {
+            "mean-norm": lambda: weighted_chi_square_tail(n * threshold**2, values),
+            "mean-norm-squared": lambda: weighted_chi_square_tail(n * threshold, values),
+        }
+        if centred:
+            table["squared-norm-error"] = lambda: _norm_tail(values, n, threshold)
+        if values.size == 1:
+            variance = float(values[0])
+            table["mean-error"] = lambda: _normal_tail(threshold * np.sqrt(n / variance))
+            table["covariance-error"] = lambda: _variance_tail(n - 1, n, variance, threshold)
+            if centred:
+                table["squared-mean"] = lambda: _normal_tail(np.sqrt(threshold * n / variance))
+                table["mean-product"] = lambda: normal_product_tail(threshold * n / variance)
+                table["raw-covariance-error"] = lambda: _variance_tail(n, n, variance, threshold)
+                if variance == 1.0:
+                    table["square-error"] = table["raw-covariance-error"]
+        return float(table[quantity]()) if quantity in table else None
 
     def tilted(
         self, names: Names, n: int, count: int, rng: Generator, *, gap: Float | None = None
@@ -170,7 +155,7 @@ class GaussianArm(CovarianceArm):
             return None
         scattered = not set(names) <= _OF_MEANS
         frame = _Frame(self.eigenvalues, n)
-        tilts, blocks = _tilts(self, frame, scattered=scattered, gap=gap), []
+        tilts, blocks = _tilts(self, frame, scattered, gap), []
         for tilt, k in zip(tilts, tilting.part_sizes(len(tilts), count, rng), strict=True):
             mean = rng.standard_normal((k, d)) / math.sqrt(n)
             factor = draw_triangle(d, n, k, rng) if scattered else np.zeros((k, d, 0))
@@ -212,6 +197,21 @@ class GaussianArm(CovarianceArm):
         return rows[:, :, None], tilting.mixture_weights(ratios)
 
 
+def _normal_tail(threshold: float) -> float:
+    """P(|Z| > threshold)."""
+    from scipy.special import ndtr
+
+    return float(2.0 * ndtr(-threshold))
+
+
+def _norm_tail(values: Float, n: int, threshold: float) -> float:
+    """P(|Σ_i ‖x_i‖²/n − Tr Σ| > threshold), mean 0."""
+    total = float(values.sum())
+    upper = weighted_chi_square_tail(n * (total + threshold), values, degrees=n)
+    lower = weighted_chi_square_tail(n * (total - threshold), values, degrees=n, upper=False)
+    return upper + lower
+
+
 def _variance_tail(degrees: int, n: int, variance: float, threshold: float) -> float:
     """P(|variance χ²/n − variance| > threshold)."""
     from scipy.special import chdtr, chdtrc
@@ -223,9 +223,7 @@ def _variance_tail(degrees: int, n: int, variance: float, threshold: float) -> f
     return float(chdtrc(degrees, upper) + chdtr(degrees, lower))
 
 
-def _tilts(
-    features: GaussianArm, frame: _Frame, *, scattered: bool, gap: Float | None
-) -> list[_Tilt]:
+def _tilts(features: GaussianArm, frame: _Frame, scattered: bool, gap: Float | None) -> list[_Tilt]:
     """List the mixture: the distribution itself, and tilts of the sizes that cost each level."""
     n = frame.n
     shifts = [math.sqrt(2.0 * level / n) for level in tilting.LEVELS]

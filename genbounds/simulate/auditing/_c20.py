@@ -155,13 +155,9 @@ def bias_left(
 ) -> Check:
     """Judge one arm and one pool size."""
     sizes, replaced = even_sizes(least, pool), bound.id in _REPLACED
-
-    def errors() -> tuple[float, float]:
-        """Of FID∞ and of the plain score of one pool."""
-        rows, truth = arm.draw(pool, rng), arm.facts["distance"]
-        return _extrapolated(arm, rows, sizes, replaced, rng) - truth, _score(arm, rows) - truth
-
-    left, plain = np.array([errors() for _ in range(runs)]).T
+    pools = (arm.draw(pool, rng) for _ in range(runs))
+    scores = [(_extrapolated(arm, x, sizes, replaced, rng), _score(arm, x)) for x in pools]
+    left, plain = np.transpose(scores) - arm.facts["distance"]
     allowed = bound.constants["ratio"]
     # Two sides in each of three cases; the runs are paired, and few.
     reach = float(stats.t.isf(FALSE_ALARM / 6.0, runs - 1)) / math.sqrt(runs)
@@ -222,11 +218,9 @@ def spacing(bound: Bound, replications: int, rng: Generator) -> Iterator[Check]:
     arm, pool, runs = _WIDER, 4000, max(replications // 25, 40)
     for least in (400, 100):
         grids = (even_sizes(least, pool), even_inverses(least, pool))
-        values = np.zeros((runs, 2))
-        for run in range(runs):
-            rows = arm.draw(pool, rng)
-            values[run] = [_extrapolated(arm, rows, sizes, False, rng) for sizes in grids]
-        squared = (values - arm.facts["distance"]) ** 2
+        pools = (arm.draw(pool, rng) for _ in range(runs))
+        scores = [[_extrapolated(arm, x, sizes, False, rng) for sizes in grids] for x in pools]
+        squared = (np.array(scores) - arm.facts["distance"]) ** 2
         # Paired runs: the logarithm of the ratio by the delta method.
         mean = squared.mean(axis=0)
         influence = squared[:, 0] / mean[0] - squared[:, 1] / mean[1]
