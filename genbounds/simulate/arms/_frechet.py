@@ -61,9 +61,7 @@ class FrechetArm(SyntheticArm):
         if cov.shape not in {(d,), (d, d)}:
             raise InputError(f"`reference_cov` must have shape ({d}, {d}) or ({d},).")
         self.features = features
-        self.reference_mean: Float = np.broadcast_to(
-            np.asarray(reference_mean, dtype=np.float64), (d,)
-        )
+        self.reference_mean: Float = np.full(d, reference_mean, dtype=np.float64)
         values, vectors = np.linalg.eigh(np.diag(cov) if cov.ndim == 1 else cov)
         if values.min() < 0.0:
             raise InputError("`reference_cov` must be positive semi-definite.")

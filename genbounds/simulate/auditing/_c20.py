@@ -156,7 +156,7 @@ def bias_left(
     """Judge one arm and one pool size."""
     sizes, replaced = even_sizes(least, pool), bound.id in _REPLACED
     pools = (arm.draw(pool, rng) for _ in range(runs))
-    scores = [(_extrapolated(arm, x, sizes, replaced, rng), _score(arm, x)) for x in pools]
+    scores = [(_infinity(arm, x, sizes, replaced, rng), _score(arm, x)) for x in pools]
     left, plain = np.transpose(scores) - arm.facts["distance"]
     allowed = bound.constants["ratio"]
     # Two sides in each of three cases; the runs are paired, and few.
@@ -188,9 +188,7 @@ def even_inverses(least: int, pool: int) -> Float:
     return np.floor(1.0 / np.linspace(1.0 / least, 1.0 / pool, _POINTS))
 
 
-def _extrapolated(
-    arm: FrechetArm, rows: Float, sizes: Float, replaced: bool, rng: Generator
-) -> float:
+def _infinity(arm: FrechetArm, rows: Float, sizes: Float, replaced: bool, rng: Generator) -> float:
     """FID∞ of a pool of rows, from a subset of each size."""
     subsets = (rng.choice(len(rows), int(n), replace=replaced) for n in sizes)
     scores = np.array([_score(arm, rows[subset]) for subset in subsets])
@@ -219,7 +217,7 @@ def spacing(bound: Bound, replications: int, rng: Generator) -> Iterator[Check]:
     for least in (400, 100):
         grids = (even_sizes(least, pool), even_inverses(least, pool))
         pools = (arm.draw(pool, rng) for _ in range(runs))
-        scores = [[_extrapolated(arm, x, sizes, False, rng) for sizes in grids] for x in pools]
+        scores = [[_infinity(arm, x, sizes, False, rng) for sizes in grids] for x in pools]
         squared = (np.array(scores) - arm.facts["distance"]) ** 2
         # Paired runs: the logarithm of the ratio by the delta method.
         mean = squared.mean(axis=0)

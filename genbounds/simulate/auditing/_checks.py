@@ -123,9 +123,7 @@ _Case = tuple[dict[str, Any], int, float]
 
 def _asks(bound: Bound, case: _Case, other: _Case) -> bool:
     """Whether some assumption is met in one case and not in the other."""
-    return any(
-        assumption.met(*case) and not assumption.met(*other) for assumption in bound.assumptions
-    )
+    return any(asked.met(*case) and not asked.met(*other) for asked in bound.assumptions)
 
 
 _NORMAL = {"d": 1, "mean": 0.0, "variance": 1.0, "families": {"gaussian"}}

@@ -121,11 +121,9 @@ def _gaussian_matrices() -> Pool:
 
 
 def _bounded_vectors() -> Pool:
+    spheres = (SphereArm(1), SphereArm(3), SphereArm(3, radius=1e-3), SphereArm(20))
     arms = (
-        SphereArm(1),
-        SphereArm(3),
-        SphereArm(3, radius=1e-3),
-        SphereArm(20),
+        *spheres,
         CategoricalArm(np.full(10, 0.1), name="one-hot, 10 equal classes"),
         CategoricalArm([0.99, 0.01], name="one-hot, classes 0.99 and 0.01"),
     )
@@ -176,7 +174,7 @@ def _frechet_bounded() -> Pool:
 
 
 def _posteriors() -> Pool:
-    clusters = np.full((4, 4), 0.05) + 40.0 * np.eye(4)
+    clusters, shares = np.full((4, 4), 0.05) + 40.0 * np.eye(4), [0.7, 0.2, 0.09, 0.01]
     many = (
         DirichletArm(np.full(10, 0.02), name="near-deterministic, 10 classes"),
         DirichletArm(np.full(10, 50.0), name="near-uniform, 10 classes"),
@@ -185,9 +183,7 @@ def _posteriors() -> Pool:
     few = (
         DirichletArm([0.5, 0.5], name="arcsine, 2 classes"),
         DirichletArm([0.01, 1.0], name="rare class, 2 classes"),
-        DirichletArm(
-            clusters, weights=[0.7, 0.2, 0.09, 0.01], name="four unequal clusters, 4 classes"
-        ),
+        DirichletArm(clusters, weights=shares, name="four unequal clusters, 4 classes"),
     )
     return (many, (2, 20, 200)), (few, (2, 20, 200, 1000))
 
