@@ -31,8 +31,6 @@ from genbounds.validation import Float, InputError, how_to_install
 # A NumPy array or a torch tensor.
 Array = Any
 
-_EPS = float(np.finfo(np.float64).eps)
-
 # Smaller triangles are multiplied as full matrices, all replications in one call.
 TRIANGULAR_SIZE = 512
 
@@ -149,11 +147,6 @@ class FrechetEngine:
         diagonal = np.diagonal(turned)
         # Both covariances have the same eigenvectors: products with R are then scalings.
         self.commuting = bool((turned == np.diag(diagonal)).all())
-        ranks = [
-            int((values > eigenvalues.size * _EPS * values.max()).sum())
-            for values in (eigenvalues, reference_values)
-        ]
-        self.directions = max(min(ranks), 1)
         self.reference_trace = float(reference_values.sum())
         self.device = device
         roots = np.sqrt(eigenvalues)
