@@ -287,15 +287,20 @@ def check_kept(moments: Moments, what: str) -> Checked | None:
     return Checked(rows, None, True, ids, what, Findings(repeated=repeated))
 
 
-def check_rows(name: str, x: Any, *, needs: str, **options: Any) -> Checked:
-    """Check one of two samples, of which the rows themselves are needed.
-
-    `needs`: subject and verb of what cannot do with moments; `options`: as for `check_sample`.
-    """
+def refuse_moments(name: str, x: Any, needs: str) -> None:
+    """Refuse moments; `needs`: subject and verb of what cannot do with them."""
     if isinstance(x, Moments):
         raise InputError(
             f"is given by its moments; {needs} the features themselves.", argument=name
         )
+
+
+def check_rows(name: str, x: Any, *, needs: str, **options: Any) -> Checked:
+    """Check one of two samples, of which the rows themselves are needed.
+
+    `needs` as for `refuse_moments`; `options`: as for `check_sample`.
+    """
+    refuse_moments(name, x, needs)
     what = "generated" if name == "fake" else "reference"
     return check_sample(name, x, what=what, **options)
 

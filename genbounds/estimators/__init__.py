@@ -33,7 +33,6 @@ from genbounds.estimators._compare import winner_score as winner_score
 from genbounds.estimators._convergence import convergence as convergence
 from genbounds.estimators._convergence import growing_scores as growing_scores
 from genbounds.estimators._extrapolation import Subsets as Subsets
-from genbounds.estimators._few import from_few as from_few
 from genbounds.estimators._mean import mean_score as mean_score
 from genbounds.estimators._metric_spec import CustomMetric as CustomMetric
 from genbounds.estimators._metric_spec import MetricSpec as MetricSpec
@@ -47,10 +46,10 @@ from genbounds.estimators._sobol import SobolNormal as SobolNormal
 from genbounds.estimators._sobol import score_over_scramblings as score_over_scramblings
 from genbounds.estimators._sobol import sobol_cache as sobol_cache
 from genbounds.estimators._sobol import sobol_normal as sobol_normal
-from genbounds.estimators.copies._authpct import TrainingRows as TrainingRows
-from genbounds.estimators.copies._authpct import authpct as authpct
-from genbounds.estimators.copies._mifid import MifidReference as MifidReference
-from genbounds.estimators.copies._mifid import mifid as mifid
+from genbounds.estimators.copies import MifidReference as MifidReference
+from genbounds.estimators.copies import TrainingRows as TrainingRows
+from genbounds.estimators.copies import authpct as authpct
+from genbounds.estimators.copies import mifid as mifid
 from genbounds.estimators.frechet import FEW_RATIO as FEW_RATIO
 from genbounds.estimators.frechet import SPLIT_RATIO as SPLIT_RATIO
 from genbounds.estimators.frechet import ByClass as ByClass
@@ -98,6 +97,7 @@ from genbounds.estimators.smooth._check import ScoreCheck as ScoreCheck
 from genbounds.estimators.smooth._check import check_score as check_score
 from genbounds.estimators.smooth._score import kernel_product as kernel_product
 from genbounds.estimators.smooth._sliced import sliced_distance as sliced_distance
+from genbounds.estimators.spectrum_fit._few_rows import from_few as from_few
 from genbounds.estimators.vendi._score import vendi_estimate as vendi_estimate
 from genbounds.estimators.vendi._score import vendi_metric as vendi_metric
 from genbounds.estimators.vendi._score import vendi_options as vendi_options
@@ -110,13 +110,7 @@ if TYPE_CHECKING:
     from genbounds.mixtures import least_distance as least_distance
     from genbounds.mixtures import mixture_estimate as mixture_estimate
 
-_MIXTURES = (
-    "MixtureDistance",
-    "Potentials",
-    "frechet_mixture",
-    "least_distance",
-    "mixture_estimate",
-)
+_MIXTURES = "MixtureDistance Potentials frechet_mixture least_distance mixture_estimate".split()
 
 # Mixtures are a leaf above: these documented names are looked up there when they are asked for.
 if not TYPE_CHECKING:

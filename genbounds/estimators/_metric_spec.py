@@ -309,10 +309,24 @@ class CustomMetric:
     def spec(self) -> MetricSpec:
         """Describe it as every other metric is."""
         prepared = Prepared(estimate=self, samples_per_dimension=self.samples_per_dimension)
-        return MetricSpec(
-            name=self.name,
-            title=self.name,
-            prepare=lambda reference, options, models: prepared,
-            higher_is_better=self.higher_is_better,
-            reference="none",
-        )
+        return replace(_spec_of(self.name, prepared), higher_is_better=self.higher_is_better)
+
+
+def function_spec(function: Callable[[Rows], Estimate]) -> MetricSpec:
+    """Describe a function from rows to an estimate."""
+
+    def estimate(rows: Rows, *, estimator: str = "debiased") -> Estimate:
+        return function(features_of(rows))
+
+    name = getattr(function, "__name__", type(function).__name__)
+    return _spec_of(name, Prepared(estimate=estimate))
+
+
+def _spec_of(name: str, prepared: Prepared) -> MetricSpec:
+    """Describe a metric that holds its own reference."""
+    return MetricSpec(
+        name=name,
+        title=name,
+        prepare=lambda reference, options, models: prepared,
+        reference="none",
+    )

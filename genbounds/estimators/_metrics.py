@@ -7,11 +7,9 @@ adds one of your own (docs/extending.md).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 from genbounds._text import quoted
-from genbounds.core.estimate import Estimate
 from genbounds.estimators import (
     _mean,
     copies,
@@ -22,9 +20,8 @@ from genbounds.estimators import (
     smooth,
     vendi,
 )
-from genbounds.estimators._metric_spec import CustomMetric, MetricSpec, Prepared, Rows
+from genbounds.estimators._metric_spec import CustomMetric, MetricSpec, function_spec
 from genbounds.estimators.smooth import SmoothScore
-from genbounds.samples import features_of
 from genbounds.validation import InputError, check_choice
 
 BUILT_IN = (
@@ -123,22 +120,8 @@ def metric_spec(metric: Any) -> MetricSpec:
             if name in _registry:
                 return _registry[name]
     if callable(metric):
-        return _function_spec(metric)
+        return function_spec(metric)
     return _registry[check_choice("metric", metric, _registry)]
-
-
-def _function_spec(function: Callable[[Rows], Estimate]) -> MetricSpec:
-    def estimate(rows: Rows, *, estimator: str = "debiased") -> Estimate:
-        return function(features_of(rows))
-
-    name = getattr(function, "__name__", type(function).__name__)
-    prepared = Prepared(estimate=estimate)
-    return MetricSpec(
-        name=name,
-        title=name,
-        prepare=lambda reference, options, models: prepared,
-        reference="none",
-    )
 
 
 def _described(score: SmoothScore) -> MetricSpec:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.estimators import FEW_RATIO, Prepared
-from genbounds.estimators.spectrum_fit._few_rows import FEW_ROWS
+from genbounds.estimators.spectrum_fit._root import FEW_ROWS
 from genbounds.validation import Float, InputError
 
 MINIMUM_LOOK = 100

@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 
 from genbounds._tables import InHand, Line
 from genbounds._text import count, listed, number, percent, shown
-from genbounds.core.checks import check_sample
-from genbounds.core.design import Index, design_of, sums_by
+from genbounds.core.checks import check_sample, refuse_moments
+from genbounds.core.design import Design, Index, design_of, row_design, sums_by
 from genbounds.core.difference import average, sum_of
 from genbounds.core.estimate import Estimate, SampleError, mean_variance
-from genbounds.core.moments import Moments
 from genbounds.estimators.frechet._distance import FrechetReference
-from genbounds.results import Diagnostic, Score, hedged
+from genbounds.results import Diagnostic, Score, all_reliable, hedged
 from genbounds.samples import Sample, balanced, check_labels, converted, features_of, go_across
 from genbounds.validation import Float, InputError, check_open_unit
 
@@ -60,7 +59,7 @@ class ByClass(InHand):
     @property
     def reliable(self) -> bool:
         """Whether no warning, of a class or of `overall`, says "unreliable"."""
-        return all(score.reliable for score in (*self.classes.values(), *self.overall.values()))
+        return all_reliable(self.warnings)
 
     @property
     def overall(self) -> dict[str, Score]:
@@ -146,39 +145,30 @@ def frechet_by_class(
     ('dog',)
     """
     level = check_open_unit("level", level)
-    samples = {"fake": fake, "real": real}
-    for name, sample in samples.items():
-        if isinstance(sample, Moments):
-            raise InputError(
-                "is given by its moments, which have no classes: pass the features.", argument=name
-            )
-    generated, reference = (converted(name, sample) for name, sample in samples.items())
-    sides = [
-        rows_by_class(generated, "labels", labels),
-        rows_by_class(reference, "real_labels", real_labels),
-    ]
-    names = common_classes(*sides)
-    joint = 1.0 - (1.0 - level) / len(names)
-    found: dict[Label, Estimate] = {}
-    for label in names:
+    for name, sample in (("fake", fake), ("real", real)):
+        refuse_moments(name, sample, "a distance by class needs")
+    generated, reference = converted("fake", fake), converted("real", real)
+    of_fake = rows_by_class(generated, "labels", labels)
+    of_real = rows_by_class(reference, "real_labels", real_labels)
+    estimates: dict[Label, Estimate] = {}
+    for label in common_classes(of_fake, of_real):
         try:
-            of_class = FrechetReference(_part(reference, sides[1][label]))
-            found[label] = of_class.estimate(_part(generated, sides[0][label]))
+            of_class = FrechetReference(_part(reference, of_real[label]))
+            estimates[label] = of_class.estimate(_part(generated, of_fake[label]))
         except InputError as error:
             raise InputError(f"class {shown(str(label))}: {error}") from error
-    scores = {label: estimate.score(joint) for label, estimate in found.items()}
+    joint = 1.0 - (1.0 - level) / len(estimates)
+    scores = {label: estimate.score(joint) for label, estimate in estimates.items()}
     ordered = dict(sorted(scores.items(), key=lambda item: -item[1].value))
     least = max(score.low for score in scores.values())
-    estimates = list(found.values())
-    drawn = [_drawn("fake", fake, labels), _drawn("real", real, real_labels)]
-    whole = FrechetReference(drawn[1]).estimate(drawn[0])
-    of_fake, of_real = (
-        Side.of(name, one, [rows[label] for label in names])
-        for name, one, rows in zip(samples, drawn, sides, strict=True)
-    )
-    mean = mean_over_classes(estimates, of_real)
-    less = mean_less_whole(mean, whole, estimates, of_fake, of_real)
-    shares = dict(zip(names, of_real.shares.tolist(), strict=True))
+    fake, real = _drawn("fake", fake, labels), _drawn("real", real, real_labels)
+    whole = FrechetReference(real).estimate(fake)
+    fake_side = Side.of("fake", fake, [of_fake[label] for label in estimates])
+    real_side = Side.of("real", real, [of_real[label] for label in estimates])
+    classes = list(estimates.values())
+    mean = mean_over_classes(classes, real_side)
+    less = mean_less_whole(mean, whole, classes, fake_side, real_side)
+    shares = dict(zip(estimates, real_side.shares.tolist(), strict=True))
     return ByClass(
         classes=ordered,
         shares={label: shares[label] for label in ordered},
@@ -225,18 +215,12 @@ class Side:
 
     Attributes
     ----------
-    unit : ndarray of int, shape (n,)
-        Unit of every row: the row itself, its group, or the draw that identical rows count as.
-    weights : ndarray of shape (n,)
-        They sum to 1.
-    stratified : bool
-        Whether the numbers of rows of the classes were fixed.
+    design : Design
+        Identical rows count as one draw.
     rows : sequence of ndarray
     """
 
-    unit: Index
-    weights: Float
-    stratified: bool
+    design: Design
     rows: Sequence[Index]
 
     @classmethod
@@ -244,27 +228,24 @@ class Side:
         """Look at a sample as its score did."""
         given = isinstance(sample, Sample)
         design = design_of(name, sample) if given else check_sample(name, sample).design
-        if design is None:
-            n = len(sample)
-            return cls(np.arange(n), np.full(n, 1.0 / n), False, rows)
-        return cls(design.unit, design.weights, design.sizes.size > 1, rows)
+        return cls(design or row_design(len(sample)), rows)
 
     @property
     def shares(self) -> Float:
         """Weight of every class."""
-        return np.array([self.weights[rows].sum() for rows in self.rows])
+        return np.array([self.design.weights[rows].sum() for rows in self.rows])
 
     def influence_of_shares(self, values: Float) -> Float:
         """Return the influence of every unit on a mean over the classes, by being of its class.
 
         None has any where the numbers of rows of the classes were fixed.
         """
-        size = int(self.unit.max()) + 1
+        unit, weights, size = self.design.unit, self.design.weights, self.design.units
         out = np.zeros(size)
-        if not self.stratified:
+        if not self.design.stratified:
             above = values - self.shares @ values
             for rows, more in zip(self.rows, above, strict=True):
-                out += sums_by(self.unit[rows], self.weights[rows] * more, size) * size
+                out += sums_by(unit[rows], weights[rows] * more, size) * size
         return out
 
 
@@ -335,7 +316,7 @@ def _error(
         influence -= whole.influence
     size = influence.size
     for rows, part in zip(side.rows, parts, strict=True):
-        there = np.unique(side.unit[rows])  # as the class has them, in its order
+        there = np.unique(side.design.unit[rows])  # as the class has them, in its order
         if part.influence is not None and part.influence.size == there.size:
             influence[there] += part.influence * (size / there.size)
             variance += part.unexplained

@@ -1,4 +1,4 @@
-"""First and second order of the Fréchet distance in one sample; what Gaussian rows would have.
+"""First and second order of the Fréchet distance in one sample.
 
 With cov_r = L Lᵀ and the eigendecomposition Lᵀ Σ L = U diag(s²) Uᵀ, the coordinates
 w = diag(1/s) Uᵀ Lᵀ (x - μ) have unit covariance, and in E_ij = mean(w_i w_j) - δ_ij
@@ -23,10 +23,8 @@ from numpy.typing import NDArray
 
 from genbounds.core.design import Index
 from genbounds.core.expansion import Form, RowTerms
-from genbounds.core.linalg import EPS
 from genbounds.core.moments import BLOCK_BYTES
 from genbounds.estimators.frechet._sample import PAIRING_SEED, FrechetSample
-from genbounds.estimators.spectrum_fit._contour import contour_trace_root
 from genbounds.validation import Float
 
 PART_ROWS = 2048
@@ -303,7 +301,7 @@ class FrechetSums:
         return float(np.vdot(self.linear, self.linear)) + float(squares.sum())
 
 
-# --- Gaussian rows: bias, variance and transport map in closed form ------------------------------
+# --- Gaussian rows: their bias, and what a transport map errs by ----------------------------------
 
 
 def exponential_factor(roots: Float) -> Float:
@@ -366,36 +364,3 @@ def transport_from_sums(roots: Any, first: Any, second: Any, n: float, other: fl
     own, theirs = 2.0 * first - second + 0.75, second + 0.25
     share = 1.0 - own / (2.0 * n) + theirs / (2.0 * other)
     return roots * share.clip(0.5, 2.0)
-
-
-def gaussian_bias_beyond_second_order(roots: Float, n: int) -> float:
-    """Rest of the bias for Gaussian features, of every order in 1/n at a fixed ratio of r to n.
-
-    The root of the population spectrum of Lᵀ Σ L by the contour integral of the Marchenko–Pastur
-    law, docs/explanation/few_samples.md, against `gaussian_bias`. Needs fewer positive roots than
-    n - 1.
-    """
-    s = roots[roots > math.sqrt(roots.size * EPS) * roots.max(initial=0.0)]
-    if not s.size:
-        return 0.0
-    whole = 2.0 * (contour_trace_root(s**2, sizes=[n - 1]).trace_root - float(s.sum()))
-    return whole - gaussian_bias(0.0, s, n)
-
-
-def gaussian_second_order_variance(roots: Float, sum_of_squares: float, n: int) -> float:
-    """Variance of the quadratic part for Gaussian features; `sum_of_squares` is Tr Σ².
-
-    (2/n²) [ Tr Σ² + (1/2) Σ_ij s_i² s_j² / (s_i + s_j)² + (1/8) Σ_i s_i² ].
-    """
-    s = roots[roots > 0.0]
-    pairs = (np.outer(s, s) / np.add.outer(s, s)) ** 2 if s.size else np.zeros(1)
-    return float(2.0 / n**2 * (sum_of_squares + pairs.sum() / 2.0 + (s**2).sum() / 8.0))
-
-
-def gaussian_mixed_square(roots: Float, product: float) -> float:
-    """E h(x, y)² for Gaussian rows; `product` is Tr Σ Σ_r.
-
-    Tr Σ Σ_r + 2 Σ_ij H_ij² + 2 Σ_i H_ii².
-    """
-    weights = RootHessian(roots).weights
-    return product + 2.0 * (float((weights**2).sum()) + float((roots**2).sum()) / 16.0)

@@ -12,31 +12,17 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
+from genbounds.core import two_samples
 from genbounds.core.checks import drawing_warnings, drawn
 from genbounds.core.design import Design
 from genbounds.core.estimate import EXACT, Estimate, SampleError, heavy_tails, small_sample
 from genbounds.core.expansion import expand
 from genbounds.core.linalg import EPS, congruence, singular_values
 from genbounds.core.moments import is_narrow
-from genbounds.core.two_samples import (
-    LEAST_PAIRS,
-    MOST_PAIRS,
-    PAIR_WORK,
-    SharedError,
-    mixed_square,
-    shared_bias,
-    shared_error,
-    shared_units,
-    with_mixed_term,
-)
+from genbounds.core.two_samples import LEAST_PAIRS, MOST_PAIRS, PAIR_WORK, SharedError
 from genbounds.diagnostics import warn_of
-from genbounds.estimators.frechet._form import (
-    FrechetForm,
-    RootHessian,
-    gaussian_bias,
-    gaussian_mixed_square,
-)
-from genbounds.estimators.frechet._known_moments import bias_beyond_second_order, moments_error
+from genbounds.estimators.frechet import _gaussian
+from genbounds.estimators.frechet._form import FrechetForm, RootHessian, gaussian_bias
 from genbounds.estimators.frechet._sample import PAIRING_SEED, SIDES, SINGLE_WIDTH, FrechetSample
 from genbounds.results import Diagnostic, Method
 from genbounds.validation import Float
@@ -123,7 +109,7 @@ class FrechetPair:
         self.designs = fake.design, real.design
         self.common = None
         if fake.design is not None and real.design is not None:
-            self.common = shared_units(*self.designs)
+            self.common = two_samples.shared_units(*self.designs)
 
     # Roots and directions -------------------------------------------------------------------------
 
@@ -197,7 +183,7 @@ class FrechetPair:
         if len(self.forms) < 2:
             return PairError(self._with_known_moments(errors, self.fake.n * self.real.n), bias)
         if not (self.fake.independent and self.real.independent):
-            square = mixed_square((self.forms[0], self.forms[1]), self.designs)
+            square = two_samples.mixed_square((self.forms[0], self.forms[1]), self.designs)
         else:
             form = self.forms[0]
             most = int(np.clip(PAIR_WORK // form.width**2, LEAST_PAIRS, MOST_PAIRS))
@@ -209,14 +195,16 @@ class FrechetPair:
             k = np.arange(most)
             square = float(np.mean(form.across(x, k, y, k) ** 2))
             square /= self.fake.n * self.real.n
-        return PairError(with_mixed_term(errors, 2.0 * square), bias)
+        return PairError(two_samples.with_mixed_term(errors, 2.0 * square), bias)
 
     def bias(self) -> float:
         """Second-order bias alone, as in `expand`."""
         own = sum(self.error_of(k, bias_only=True).bias for k in (0, 1))
         if self.common is None:
             return own
-        return own + shared_bias((self.forms[0], self.forms[1]), self.designs, self.common)
+        return own + two_samples.shared_bias(
+            (self.forms[0], self.forms[1]), self.designs, self.common
+        )
 
     def error_of(self, k: int, *, bias_only: bool = False) -> SampleError:
         """Error due to sample k (0: generated), as if the estimate of the other were the truth."""
@@ -226,7 +214,7 @@ class FrechetPair:
         if side.some_rows is None:
             _, roots, projections = self.directions
             rows = self._fourth_rows(k)
-            return moments_error(side, self.samples[1 - k], roots, projections[k], rows)
+            return _gaussian.moments_error(side, self.samples[1 - k], roots, projections[k], rows)
         form = self.forms[k]
         every_row = self.every_row or self.common is not None
         error, _ = expand(
@@ -239,7 +227,7 @@ class FrechetPair:
         if side.rows is None:  # a part of the rows cannot be halved: Gaussian beyond second order
             roots, trace = self.directions.roots, side.trace / side.n
             ratio = (error.bias - trace) / (gaussian_bias(side.trace, roots, side.n) - trace)
-            rest = bias_beyond_second_order(roots, side.n, ratio)
+            rest = _gaussian.bias_beyond_second_order(roots, side.n, ratio)
             error = replace(error, bias=error.bias + rest)
         return error
 
@@ -265,7 +253,7 @@ class FrechetPair:
     def _with_shared_units(self, errors: Sequence[SampleError], common: NDArray[Any]) -> PairError:
         """Error of two samples that share units of these names."""
         forms = self.forms[0], self.forms[1]
-        shared = shared_error(forms, self.designs, errors, common)
+        shared = two_samples.shared_error(forms, self.designs, errors, common)
         bias = errors[0].bias + errors[1].bias + shared.bias
         curvature = _joint_curvature(forms, self.designs, shared, bias)
         more = shared.variance - errors[0].variance - errors[1].variance
@@ -285,8 +273,9 @@ class FrechetPair:
         From moments alone the first order is free of it: the mixed term is added.
         """
         product = float((self.fake.cov * self.real.cov).sum())
-        share = 2.0 * gaussian_mixed_square(self.directions.roots, product) / pairs
-        found = with_mixed_term(errors, share)
+        hessian = RootHessian(self.directions.roots)
+        share = 2.0 * _gaussian.gaussian_square(hessian, product) / pairs
+        found = two_samples.with_mixed_term(errors, share)
         for k, (side, error) in enumerate(zip(self.samples, errors, strict=True)):
             if side.some_rows is None:
                 more = error.variance + share

@@ -18,8 +18,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from genbounds.core.linalg import EPS
 from genbounds.validation import Float
@@ -52,6 +54,10 @@ GOOD_FIT = 0.5
 """Objective, -2 log density, below which no other start of the same curve is tried: as it is never
 negative, none can be better by more. Smooth spectra are below it, cliffs and spikes are not."""
 
+MISFIT = 0.4
+"""Mean squared whitened residual above which no smooth spectrum fits. Measured: below 0.1 on
+smooth spectra, 0.3-0.9 where they fall tenfold at one place, above 50 at a factor of 10⁴."""
+
 STEPS = 80
 """Most Levenberg–Marquardt steps; 5–20 are usual."""
 
@@ -65,10 +71,13 @@ class RowLaw:
     n_effective : int
     radii : ndarray of shape (n,) or None
         Scales b_i of the rows, mean 1; None: all equal.
+    noise_share : float
+        Share of noise in the spread that they were drawn from.
     """
 
     n_effective: int
     radii: Float | None = None
+    noise_share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +90,16 @@ class ScaleWeights:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpectrumFit:
-    """A fitted population spectrum.
+    """A functional of a population spectrum, by a fit or (`_root`) along a contour.
 
     Attributes
     ----------
     value : float
-        The functional of the spectrum; Σ_j √t_j unless another was asked for.
+        Σ_j √t_j unless another functional was asked for.
     points : ndarray of shape (k,)
         The x at which ρ was compared.
     weights : ndarray of shape (k,)
-        Derivative of `value` in each measured ρ(x).
+        Derivative of `value` in each measured ρ(x), of the first sample.
     scales : tuple of ScaleWeights or None
         Of each sample; None where all its rows have the same scale.
     prior_variance : float
@@ -101,11 +110,16 @@ class SpectrumFit:
     """
 
     value: float
-    points: Float
-    weights: Float
+    points: NDArray[Any]
+    weights: NDArray[Any]
     scales: tuple[ScaleWeights | None, ...]
-    prior_variance: float
-    misfit: float
+    prior_variance: float = 0.0
+    misfit: float = 0.0
+
+    @property
+    def inflation(self) -> float:
+        """Factor on the variance for a poor fit."""
+        return max(1.0, self.misfit / MISFIT)
 
 
 Functional = Callable[[Float, Float], tuple[float, Float]]

@@ -24,7 +24,7 @@ from genbounds.core.expansion import third_order
 from genbounds.core.linalg import EPS
 from genbounds.diagnostics import Severity, warn_of
 from genbounds.estimators.kernels._rke import LEAST_ROWS, frobenius
-from genbounds.estimators.spectrum_fit import _few_rows as few_rows
+from genbounds.estimators.spectrum_fit import _root
 from genbounds.estimators.spectrum_fit._marchenko_pastur import Functional, RowLaw, fit_spectrum
 from genbounds.estimators.vendi import _ceiling as ceiling
 from genbounds.estimators.vendi import _expansion as expansion
@@ -355,18 +355,16 @@ def fitted_estimate(job: Job) -> Estimate | str:
         features = np.asarray(rows.features(), np.float64)
         gram = features.T @ features / n
     values, vectors = scipy.linalg.eigh(gram, check_finite=False, overwrite_a=True, driver="evd")
-    distinct = few_rows.distinct_rows(rows.rows)
-    kept, rank = few_rows.kept_ranks(values[::-1], n + 1, d, distinct=distinct + 1)
+    distinct = _root.distinct_rows(rows.rows)
+    kept, rank = _root.kept_ranks(values[::-1], n + 1, d, distinct=distinct + 1)
     values, vectors = values[::-1][:kept], vectors[:, ::-1][:, :kept]
     if features is not None:
         vectors = (features @ vectors) / np.sqrt(n * values)
     fit = fit_spectrum(values, rows=[RowLaw(n)], rank=rank, functional=entropy(order))
     if refusal := _refusal(n, rank, distinct, fit.misfit):
         return refusal
-    scales = few_rows.row_scales(
-        few_rows.Side(values=values, vectors=vectors, rank=rank, distinct=distinct)
-    )
-    unequal = scales is not None and float(np.var(scales.radii)) > UNEQUAL
+    radii = _root.row_law(values, vectors).radii
+    unequal = radii is not None and float(np.var(radii)) > UNEQUAL
     squared = vectors**2
     shift = values[:, None] + fit.points
     left = np.maximum(1.0 - squared @ (values[:, None] / shift), EPS)
@@ -375,9 +373,8 @@ def fitted_estimate(job: Job) -> Estimate | str:
     removed = fit.value - expansion.log_vendi(values, order)
     doubt = removed if unequal else DOUBT * removed
     sampling = float(influence @ influence) / (n - 1) / n
-    poor = max(1.0, fit.misfit / few_rows.MISFIT)
     error = SampleError(
-        variance=(sampling + fit.prior_variance) * poor + doubt**2,
+        variance=(sampling + fit.prior_variance) * fit.inflation + doubt**2,
         degrees_of_freedom=n - 1.0,
         influence=influence,
     )
@@ -390,11 +387,11 @@ def fitted_estimate(job: Job) -> Estimate | str:
 
 
 def _refusal(n: int, rank: int, distinct: int, misfit: float) -> str:
-    if n < few_rows.FEW_ROWS:
+    if n < _root.FEW_ROWS:
         return f"{n} rows are too few for a fit of the spectrum"
-    if n < few_rows.SEEN_SHARE * rank:
+    if n < _root.SEEN_SHARE * rank:
         return f"{n} rows show little of {rank} directions"
-    if distinct < (1.0 - few_rows.REPEATED_SHARE) * n:
+    if distinct < (1.0 - _root.REPEATED_SHARE) * n:
         return f"{n - distinct} of {n} rows repeat others"
     if misfit > REFUSED_MISFIT:
         return "no smooth spectrum fits the sample's"

@@ -13,25 +13,26 @@ from numpy.testing import assert_allclose
 from scipy import linalg, special
 
 from genbounds.estimators import FrechetReference
-from genbounds.estimators.spectrum_fit._contour import contour_trace_root
 from genbounds.estimators.spectrum_fit._few_rows import (
-    GROUPING_SEED,
     Reference,
     RootLimits,
-    Side,
     _sides,
     fit_one_sample,
-    jackknifed_contour,
-    population_root,
-    root_influences,
-    row_scales,
-    scale_doubt,
 )
 from genbounds.estimators.spectrum_fit._marchenko_pastur import (
     RowLaw,
     _Curve,
     _measure,
     fit_spectrum,
+)
+from genbounds.estimators.spectrum_fit._root import (
+    GROUPING_SEED,
+    Side,
+    contour_trace_root,
+    jackknifed_contour,
+    population_root,
+    root_influences,
+    scale_doubt,
 )
 from genbounds.estimators.vendi._exact import entropy
 from tests.estimators.spectrum_fit.spectra import estimate, power_law, steep_end
@@ -49,7 +50,7 @@ def marchenko_pastur_quantiles(ratio, count):
 
 def contour_of(x):
     values = np.linalg.eigvalsh(np.cov(x.T))
-    return contour_trace_root(values, sizes=[len(x) - 1]).trace_root
+    return contour_trace_root(values, sizes=[len(x) - 1]).value
 
 
 class TestJackknifedContour:
@@ -105,7 +106,7 @@ class TestClosedForms:
         fit = fit_spectrum(values, rows=[RowLaw(10**9)], rank=40)
         contour = contour_trace_root(values, sizes=[10**9])
         # Measured: 3e-9 for the contour, 2e-4 for the grouping of the fit.
-        assert_allclose(contour.trace_root, exact, rtol=1e-7)
+        assert_allclose(contour.value, exact, rtol=1e-7)
         assert_allclose(fit.value, exact, rtol=1e-3)
 
     @pytest.mark.parametrize("n", [20, 50, 200])
@@ -113,7 +114,7 @@ class TestClosedForms:
         """c4(n): E sd = σ (1 - 1/(4N) + O(N⁻²)), the one-dimensional Bai–Silverstein bias."""
         N = n - 1
         c4 = math.sqrt(2.0 / N) * math.exp(special.gammaln(n / 2) - special.gammaln(N / 2))
-        contour = contour_trace_root(np.array([4.0]), sizes=[N]).trace_root
+        contour = contour_trace_root(np.array([4.0]), sizes=[N]).value
         assert_allclose(contour, 2.0 / c4, atol=2.0 / N**2)
         assert abs(contour - 2.0) > 0.2 / N  # the correction is there
 
@@ -121,7 +122,7 @@ class TestClosedForms:
     def test_identity_by_contour(self, ratio):
         d = 400
         values = marchenko_pastur_quantiles(ratio, d)
-        got = contour_trace_root(values, sizes=[round(d / ratio)]).trace_root
+        got = contour_trace_root(values, sizes=[round(d / ratio)]).value
         assert_allclose(got, d, rtol=3e-3)
         assert np.sqrt(values).sum() < 0.95 * d
 
@@ -135,8 +136,8 @@ class TestClosedForms:
         values[kept:] *= cliff
         got = contour_trace_root(values, sizes=sizes)
         alone = contour_trace_root(values[:kept], sizes=sizes)
-        assert_allclose(got.trace_root, alone.trace_root, rtol=1e-8 + 30.0 * math.sqrt(cliff))
-        assert alone.trace_root > np.sqrt(values[:kept]).sum()
+        assert_allclose(got.value, alone.value, rtol=1e-8 + 30.0 * math.sqrt(cliff))
+        assert alone.value > np.sqrt(values[:kept]).sum()
 
     @pytest.mark.parametrize("ratio", [0.5, 2.0, 4.0])
     def test_identity_by_fit(self, ratio):
@@ -165,7 +166,7 @@ class TestClosedFormsOfBothSamples:
     @pytest.mark.parametrize("sizes", [(30, 30), (20, 90)])
     def test_one_dimension_is_the_bias_of_two_standard_deviations(self, sizes):
         both = standard_deviation_bias(sizes[0]) * standard_deviation_bias(sizes[1])
-        got = contour_trace_root(np.array([4.0]), sizes=sizes).trace_root
+        got = contour_trace_root(np.array([4.0]), sizes=sizes).value
         assert_allclose(got, 2.0 / both, atol=3.0 / min(sizes) ** 2)
 
     def test_both_samples_add_their_bias_and_noise_to_the_measured_fraction(self):
@@ -184,8 +185,8 @@ class TestClosedFormsOfBothSamples:
         ):
             assert_allclose(one, two, rtol=1e-6)
         assert_allclose(
-            contour_trace_root(values, sizes=[80]).trace_root,
-            contour_trace_root(values, sizes=[80, 10**9]).trace_root,
+            contour_trace_root(values, sizes=[80]).value,
+            contour_trace_root(values, sizes=[80, 10**9]).value,
             rtol=1e-6,
         )
 
@@ -198,7 +199,7 @@ class TestClosedFormsOfBothSamples:
             x.T / math.sqrt(len(x) - 1) if len(x) <= 10 else np.linalg.cholesky(cov)
             for x, cov in zip(centred, covs, strict=True)
         ]
-        sides = _sides(tuple(centred), tuple(factors), 10)
+        sides = _sides(tuple(centred), tuple(factors), np.zeros(10), 10)
         values = np.sort(np.linalg.eigvals(covs[0] @ covs[1]).real)[::-1][: sides[0].values.size]
         for side, x, other in zip(sides, centred, covs[::-1], strict=True):
             assert_allclose(side.values, values, rtol=1e-6)
@@ -215,7 +216,7 @@ class TestClosedFormsOfBothSamples:
 
         def contour(x, y):
             values = np.linalg.eigvals(np.cov(x.T) @ np.cov(y.T)).real
-            return contour_trace_root(values, sizes=[len(x) - 1, len(y) - 1]).trace_root
+            return contour_trace_root(values, sizes=[len(x) - 1, len(y) - 1]).value
 
         whole = contour(*pair)
         root = whole
@@ -247,9 +248,9 @@ class TestClosedFormsOfBothSamples:
         assert_allclose(fit_spectrum(values, rows=laws, rank=d).value, d, rtol=0.03)
         assert abs(fit_spectrum(values, rows=laws[:1], rank=d).value - d) > 0.04 * d
         if n > d:
-            got = contour_trace_root(values, sizes=[n, m]).trace_root
+            got = contour_trace_root(values, sizes=[n, m]).value
             assert_allclose(got, d, rtol=0.03)
-            assert abs(contour_trace_root(values, sizes=[n]).trace_root - d) > 0.04 * d
+            assert abs(contour_trace_root(values, sizes=[n]).value - d) > 0.04 * d
 
 
 class TestContourWeights:
@@ -260,11 +261,11 @@ class TestContourWeights:
         for index in (0, 7, 19):
             moved = values.copy()
             moved[index] *= 1.0 + step
-            forward = contour_trace_root(moved, sizes=[60]).trace_root
+            forward = contour_trace_root(moved, sizes=[60]).value
             t, x = values[index], base.points
             predicted = ((t * x / (t + x) ** 2 / 60) @ base.weights).real * step
             # All but the derivative of the O(1/N) correction: a few per cent here.
-            assert_allclose(forward - base.trace_root, predicted, rtol=0.2)
+            assert_allclose(forward - base.value, predicted, rtol=0.2)
 
     def test_of_both_samples(self):
         values = np.arange(1.0, 21.0) ** -2.0
@@ -273,7 +274,7 @@ class TestContourWeights:
         for index in (0, 7, 19):
             moved = values.copy()
             moved[index] *= 1.0 + step
-            change = contour_trace_root(moved, sizes=sizes).trace_root - base.trace_root
+            change = contour_trace_root(moved, sizes=sizes).value - base.value
             t, x = values[index], base.points
             predicted = ((t * x / (t + x) ** 2 / sizes[0]) @ base.weights).real * step
             # All but the derivative of the O(1/N) correction: a few per cent here.
@@ -399,9 +400,9 @@ def test_influence_of_the_plugin_is_its_derivative_in_the_weight_of_a_row(n):
     rng = np.random.default_rng(n)
     x = rng.normal(size=(n, 40)) * np.where(np.arange(40) < 20, 1.0, 1e-2)
     x -= x.mean(axis=0)
-    side, rows, rest = Side.of(x, distinct=n), [RowLaw(n - 1)], rng.normal(size=n)
-    root = replace(population_root(side.values, rows=rows, rank=side.rank), inflation=2.0)
-    _, plugin = root_influences(rest, side, root, rows)
+    side = Side.of(x, np.eye(40), rng.normal(size=40))
+    root, *_ = population_root(side.values, rows=[side.row_law], rank=side.rank)
+    _, plugin = root_influences([side], 0, replace(root, misfit=1.0))
 
     def trace(weights):
         return linalg.svdvals(np.sqrt(weights)[:, None] * x).sum() / math.sqrt(n - 1)
@@ -410,7 +411,7 @@ def test_influence_of_the_plugin_is_its_derivative_in_the_weight_of_a_row(n):
     gain = [
         (trace(1.0 + step * unit) - trace(1.0 - step * unit)) / (2 * step) for unit in np.eye(n)
     ]
-    expected = rest - 2.0 * (n - 1) * np.array(gain)
+    expected = side.rest - 2.0 * (n - 1) * np.array(gain)
     assert_allclose(plugin, expected - expected.mean(), rtol=1e-5, atol=1e-5)
 
 
@@ -436,15 +437,14 @@ def test_the_doubt_of_row_scales_is_what_they_change_times_the_noise_in_them():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(40, 60)) * np.sqrt(power_law(60, 1.0))
     x *= rng.choice([0.5, 1.5], size=(40, 1))
-    side = Side.of(x - x.mean(axis=0), distinct=40)
-    scales = row_scales(side)
-    equal, scaled = RowLaw(39), RowLaw(39, scales.radii)
+    side = Side.of(x - x.mean(axis=0), np.eye(60), np.zeros(60))
     plain, root = (
-        population_root(side.values, rows=[law], rank=side.rank) for law in (equal, scaled)
+        population_root(side.values, rows=[law], rank=side.rank)[0]
+        for law in (RowLaw(39), side.row_law)
     )
-    expected = 2.0 * (plain.trace - root.trace) * scales.noise_share
+    expected = 2.0 * (plain.value - root.value) * side.row_law.noise_share
     assert expected != 0.0
-    assert scale_doubt(side, root, [scaled], scales) == pytest.approx(expected)
+    assert scale_doubt([side], 0, root) == pytest.approx(expected)
 
 
 def test_a_fit_starts_at_the_known_shape_where_the_sample_has_it():

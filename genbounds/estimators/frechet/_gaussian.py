@@ -1,4 +1,4 @@
-"""Error due to a sample of which only mean, covariance and size are known.
+"""Gaussian rows in closed form; the error due to a sample of known mean, covariance and size.
 
 The covariance of a Gaussian sample is the mean parameter of an exponential family, and the debiased
 distance nearly its best unbiased estimator, of variance G/m + 2 E h(y, y')²/m² (Bhattacharyya),
@@ -19,21 +19,40 @@ import math
 import numpy as np
 
 from genbounds.core.estimate import SampleError
-from genbounds.estimators.frechet._form import (
-    RootHessian,
-    gaussian_bias,
-    gaussian_bias_beyond_second_order,
-    gaussian_second_order_variance,
-)
+from genbounds.core.linalg import EPS
+from genbounds.estimators.frechet._form import RootHessian, gaussian_bias
 from genbounds.estimators.frechet._sample import FrechetSample
-from genbounds.estimators.spectrum_fit._contour import zero_below
+from genbounds.estimators.spectrum_fit._root import contour_around, contour_trace_root, root_along
 from genbounds.validation import Float
 
 CONTOUR_SHARE = 0.9
 """Dimensions per row up to which the contour is used; beyond, the spectrum reaches to 0."""
 
-STEP, TAIL = 0.25, 30.0
-"""Of the trapezoidal sum along the contour, and where it ends (`spectrum_fit._contour`)."""
+
+def gaussian_bias_beyond_second_order(roots: Float, n: int) -> float:
+    """Rest of the bias for Gaussian features, of every order in 1/n at a fixed ratio of r to n.
+
+    The root of the population spectrum of Lᵀ Σ L by the contour integral of the Marchenko–Pastur
+    law, docs/explanation/few_samples.md, against `gaussian_bias`. Needs fewer positive roots than
+    n - 1.
+    """
+    s = roots[roots > math.sqrt(roots.size * EPS) * roots.max(initial=0.0)]
+    if not s.size:
+        return 0.0
+    whole = 2.0 * (contour_trace_root(s**2, sizes=[n - 1]).value - float(s.sum()))
+    return whole - gaussian_bias(0.0, s, n)
+
+
+def gaussian_square(hessian: RootHessian, product: float) -> float:
+    """E h(x, y)² for Gaussian rows; `product` is Tr Σ², or of rows of both samples Tr Σ Σ_r.
+
+    Tr Σ Σ_r + 2 Σ_ij H_ij² + 2 Σ_i H_ii².
+    """
+    squares = float((hessian.weights**2).sum()) + float((hessian.roots**2).sum()) / 16.0
+    return product + 2.0 * squares
+
+
+# --- A sample of which only moments are known -----------------------------------------------------
 
 
 def fourth_moments(x: Float, w: Float, gap: Float, hessian: RootHessian) -> Float:
@@ -92,12 +111,11 @@ def moments_error(
     unbiased = gaussian_influence_variance(
         linear=linear, trace=trace, square=square, roots=s, moved=q, n=n, other=other.effective
     )
-    second = gaussian_second_order_variance(s, square, n)
-    bias = gaussian_bias(trace, s, n)
     hessian = RootHessian(s)
+    pairs, bias = gaussian_square(hessian, square), gaussian_bias(trace, s, n)
     of_bias, of_influence, of_pairs = np.ones(3)
     if rows is not None:  # as multiples of what Gaussian rows have
-        gaussian = np.array([n * bias - trace, first, second * n**2 / 2.0])
+        gaussian = np.array([n * bias - trace, first, pairs])
         found = fourth_moments(*rows, gap, hessian)
         of_bias, of_influence, of_pairs = np.divide(
             found, gaussian, out=np.ones(3), where=gaussian > 0.0
@@ -107,7 +125,7 @@ def moments_error(
     steepness = float((cov @ gap) @ (cov @ gap)) + float((hessian.weights * slopes**2).sum())
     # What is taken off the variance of the influence is the noise of the fit, as is the bias.
     variance = of_influence * (first - of_bias * (first - unbiased)) / n
-    second *= of_pairs
+    second = 2.0 / n**2 * pairs * of_pairs
     return SampleError(
         n=n,
         bias=trace / n + of_bias * (bias - trace / n) + rest,
@@ -152,7 +170,10 @@ def gaussian_influence_variance(
     own_square = square
     if size > 1:  # two rows show nothing of how their covariance varies
         own_square = (square - trace**2 / size) * size**2 / ((size - 1.0) * (size + 2.0))
-    crossed = _root_of_cube(roots, moved, size) + float(moved @ _lowered(roots)) / other
+    # By so much, times its rows, the other sample lowers each root on average.
+    squares = ((roots / np.add.outer(roots, roots)) ** 2).sum(axis=1)
+    lowered = roots * (squares + 0.25) / 2.0
+    crossed = _root_of_cube(roots, moved, size) + float(moved @ lowered) / other
     found = 4.0 * (linear - own_square / n - cross / other)
     return found + 2.0 * (own_square - 2.0 * crossed + cross)
 
@@ -162,16 +183,6 @@ def bias_beyond_second_order(roots: Float, n: int, ratio: float) -> float:
     if roots.size >= CONTOUR_SHARE * (n - 1):
         return 0.0
     return gaussian_bias_beyond_second_order(roots, n) * ratio**2
-
-
-def _lowered(s: Float) -> Float:
-    """By how much, times its rows, the other sample lowers each root on average.
-
-    Σ_k (1 + δ_ik) s_i s_k² / (2 (s_i + s_k)²).
-    """
-    shares = (s / np.add.outer(s, s)) ** 2
-    out: Float = s * (shares.sum(axis=1) + np.diagonal(shares)) / 2.0
-    return out
 
 
 def _root_of_cube(s: Float, q: Float, size: int) -> float:
@@ -193,16 +204,9 @@ def _root_of_cube(s: Float, q: Float, size: int) -> float:
         return 0.0
     unit = float(s.max())
     lam, rest = (s / unit) ** 2, 1.0 - s.size / size
-    low = float(lam.min())
-    zero = zero_below(lam, size)
-    # The upper half of a circle that passes between 0 and the spectrum; the lower is its conjugate.
-    near, far = max(zero, 1e-3 * low) / 2.0, 1.3
-    run = np.exp(np.arange(TAIL, np.log(near / far) - TAIL, -STEP))
-    z = (near + 1j * far * run) / (1.0 + 1j * run)
-    dz = -STEP * 1j * run * (far - near) / (1.0 + 1j * run) ** 2 / (1j * np.pi)
+    z, dz = contour_around(lam, size)
     inverse = 1.0 / (lam - z[:, None])
     m = inverse.sum(axis=1) / size - rest / z
     slope = (inverse**2).sum(axis=1) / size + rest / z**2
-    root = np.sqrt(np.abs(1.0 / m)) * np.exp(0.5j * np.unwrap(np.angle(-1.0 / m)))
-    total = (root**3 * z * (inverse @ (q / lam)) * slope / m * dz).sum()
+    total = (root_along(-1.0 / m) ** 3 * z * (inverse @ (q / lam)) * slope / m * dz).sum()
     return unit * float(total.real) - 3.0 / 8.0 * plain / size
