@@ -290,9 +290,7 @@ def check_kept(moments: Moments, what: str) -> Checked | None:
 def refuse_moments(name: str, x: Any, needs: str) -> None:
     """Refuse moments; `needs`: subject and verb of what cannot do with them."""
     if isinstance(x, Moments):
-        raise InputError(
-            f"is given by its moments; {needs} the features themselves.", argument=name
-        )
+        raise InputError(f"is given by its moments; {needs} the features themselves.", name)
 
 
 def check_rows(name: str, x: Any, *, needs: str, **options: Any) -> Checked:

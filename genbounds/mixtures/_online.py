@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from genbounds._tables import Line
 from genbounds._text import count, interval, number, percent, short, shown
-from genbounds.estimators import MetricSpec, Moments
+from genbounds.core.checks import refuse_moments
+from genbounds.estimators import MetricSpec
 from genbounds.mixtures._frechet_gap import FrechetJudge
 from genbounds.mixtures._kernel import KernelJudge, Weighed
 from genbounds.mixtures._mixture import MIXTURE_METRICS, in_words, largest_first
@@ -259,11 +260,7 @@ class MixtureLoop:
 
 def _rows_of(reference: Any) -> NDArray[Any]:
     """Return the rows of the reference; refuse what is known of how they were drawn."""
-    if isinstance(reference, Moments):
-        raise InputError(
-            "is given by its moments; target 'mixture' needs the features themselves.",
-            argument="reference",
-        )
+    refuse_moments("reference", reference, "target 'mixture' needs")
     if isinstance(reference, Sample) and (reference.labelled or reference.weights is not None):
         raise InputError(
             "has groups, strata or weights, which target 'mixture' does not take: pass its rows.",
