@@ -132,7 +132,6 @@ def trace_root(spectrum: Float, counts: Float) -> tuple[float, Float]:
     return float(roots.sum()), 0.5 * roots
 
 
-# In one piece: the steps of one optimisation.
 def fit_spectrum(
     values: Float,
     *,
@@ -160,54 +159,24 @@ def fit_spectrum(
     """
     scale = float(values.max())
     lam = np.sort(values)[::-1] / scale
-    sizes = [law.n_effective for law in rows]
-    x, rho, noise = _measure(lam, sizes)
-    spread = np.sqrt(np.diagonal(noise))
-    inertia, axes = np.linalg.eigh(noise / np.outer(spread, spread))
-    whiten: Float = (axes / np.sqrt(np.maximum(inertia, 0.0) + RIDGE)).T / spread  # up to a ridge
-    maps = [_equal_rows if law.radii is None else _row_scale_map(law.radii) for law in rows]
-    shares = [sizes[0] / size for size in sizes]
+    problem = _Problem(lam, rows)
     curves = [_Curve.of(rank)] if shape is None else [_Curve.of(rank), _Curve.of(rank, shape)]
-
-    def evaluate(curve: _Curve, theta: Float, guess: Float) -> _State:
-        model = _fraction(curve, theta, x, guess, sizes[0], maps, shares)
-        residual = whiten @ (rho - model.value)
-        bends = curve.bends @ theta
-        weight = 1.0 / (1.0 + bends**2 / CLIFFS)
-        return _State(
-            curve=curve,
-            theta=theta,
-            residual=residual,
-            jacobian=whiten @ model.slope,
-            model=model,
-            weight=weight,
-            prior=(curve.bends.T * weight) @ curve.bends,
-            objective=float(residual @ residual - CLIFFS * np.log(weight).sum()),
-        )
-
-    guess = np.clip(rho, 1e-9, 1.0 - 1e-9)
     fits = []
     for curve in curves:
         for start in curve.starts(lam):
-            fits.append(_minimise(evaluate, evaluate(curve, start, guess)))
+            fits.append(_minimise(problem, curve, start))
             if fits[-1].objective < GOOD_FIT:
                 break
     state = min(fits, key=lambda state: state.objective)
-    curve, theta, jacobian = state.curve, state.theta, state.jacobian
-    model, prior, residual = state.model, state.prior, state.residual
-    value, slopes = functional(scale * curve.spectrum(theta), curve.weights)
-    direction = _solve(jacobian.T @ jacobian + prior, slopes @ curve.basis)
-    weights = whiten.T @ (jacobian @ direction)
+    curve, jacobian, residual = state.curve, state.jacobian, state.residual
+    value, slopes = functional(scale * curve.spectrum(state.theta), curve.weights)
+    direction = _solve(jacobian.T @ jacobian + state.prior, slopes @ curve.basis)
+    weights = problem.whiten.T @ (jacobian @ direction)
     return SpectrumFit(
         value=value,
-        points=scale * x,
+        points=scale * problem.x,
         weights=weights,
-        scales=tuple(
-            None
-            if law.radii is None
-            else _scale_weights(weights, model, law.radii, share * model.value, row_map)
-            for law, share, row_map in zip(rows, shares, maps, strict=True)
-        ),
+        scales=tuple(problem.scale_weights(k, weights, state.model) for k in range(len(rows))),
         # As a sum of squares: the quadratic form of `prior` itself can round to below 0.
         prior_variance=float(state.weight @ (curve.bends @ direction) ** 2),
         misfit=float(residual @ residual) / residual.size,
@@ -228,8 +197,91 @@ class _State:
     objective: float
 
 
-def _minimise(evaluate: Callable[[_Curve, Float, Float], _State], state: _State) -> _State:
+class _Problem:
+    """ρ(x) as it was measured, and what it is of a trial spectrum.
+
+    Attributes
+    ----------
+    x, rho : ndarray of shape (k,)
+    whiten : ndarray of shape (k, k)
+        Makes the noise of ρ white, up to a ridge.
+    rows : sequence of RowLaw
+    maps : list of RowMap
+    shares : list of float
+        Rows of the first sample over those of each.
+    """
+
+    def __init__(self, lam: Float, rows: Sequence[RowLaw]) -> None:
+        sizes = [law.n_effective for law in rows]
+        self.x, self.rho, noise = _measure(lam, sizes)
+        spread = np.sqrt(np.diagonal(noise))
+        inertia, axes = np.linalg.eigh(noise / np.outer(spread, spread))
+        self.whiten: Float = (axes / np.sqrt(np.maximum(inertia, 0.0) + RIDGE)).T / spread
+        self.rows, self.shares = rows, [sizes[0] / size for size in sizes]
+        self.maps = [
+            _equal_rows if law.radii is None else _row_scale_map(law.radii) for law in rows
+        ]
+
+    def trial(self, curve: _Curve, theta: Float, guess: Float) -> _State:
+        """Compare a spectrum with what was measured; `guess` of its ρ."""
+        model = self.fraction(curve, theta, guess)
+        residual = self.whiten @ (self.rho - model.value)
+        bends = curve.bends @ theta
+        weight = 1.0 / (1.0 + bends**2 / CLIFFS)
+        return _State(
+            curve=curve,
+            theta=theta,
+            residual=residual,
+            jacobian=self.whiten @ model.slope,
+            model=model,
+            weight=weight,
+            prior=(curve.bends.T * weight) @ curve.bends,
+            objective=float(residual @ residual - CLIFFS * np.log(weight).sum()),
+        )
+
+    def fraction(self, curve: _Curve, theta: Float, guess: Float) -> _Fraction:
+        """ρ(x) of a population.
+
+        ρ is the root of ρ = N⁻¹ Σ_j t_j / (t_j + x k(ρ)), k(ρ) = E(ρ)/ρ, or the product of those
+        of both samples; the right side falls in ρ, so that the root is unique and a Newton step
+        kept inside (0, 1) finds it.
+        """
+        t, x = curve.spectrum(theta), self.x
+        mass = curve.weights * t / self.rows[0].n_effective
+        rho = guess
+        for _ in range(60):
+            k, k_slope = self.maps[0](rho)  # the first sample has the share 1
+            for row_map, share in zip(self.maps[1:], self.shares[1:], strict=True):
+                more, slope = row_map(share * rho)
+                k, k_slope = k * more, k_slope * more + k * share * slope
+            u = x * k
+            inverse = 1.0 / (t + u[:, None])
+            squares = inverse * inverse
+            pull = (squares @ mass) * x
+            damp = 1.0 + pull * k_slope
+            step = (inverse @ mass - rho) / damp
+            new = np.minimum(np.maximum(rho + step, 0.3 * rho), 1.0 - 0.3 * (1.0 - rho))
+            change = float(np.abs(new - rho).max())
+            rho = new
+            if change < 1e-11:
+                break
+        slope = (squares @ (mass[:, None] * curve.basis)) * (u / damp)[:, None]
+        return _Fraction(value=rho, slope=slope, pull=pull / damp, ratio=k)
+
+    def scale_weights(self, sample: int, weights: Float, model: _Fraction) -> ScaleWeights | None:
+        """E ρ⁻¹ of a sample moves k, the product of maps; None if its rows have one scale."""
+        radii, rho = self.rows[sample].radii, self.shares[sample] * model.value
+        if radii is None:
+            return None
+        own, _ = self.maps[sample](rho)
+        odds = rho * own
+        steepness = (radii / (1.0 + np.outer(odds, radii)) ** 2).mean(axis=1)
+        return ScaleWeights(-weights * model.pull * (model.ratio / own) / (rho * steepness), odds)
+
+
+def _minimise(problem: _Problem, curve: _Curve, start: Float) -> _State:
     """Levenberg–Marquardt on the whitened residuals and the reweighted prior."""
+    state = problem.trial(curve, start, np.clip(problem.rho, 1e-9, 1.0 - 1e-9))
     damping = 1e-2
     for _ in range(STEPS):
         hessian = state.jacobian.T @ state.jacobian + state.prior
@@ -237,7 +289,7 @@ def _minimise(evaluate: Callable[[_Curve, Float, Float], _State], state: _State)
         np.fill_diagonal(damped, (1.0 + damping) * np.diagonal(hessian))
         step = _solve(damped, state.jacobian.T @ state.residual - state.prior @ state.theta)
         step *= min(1.0, 2.0 / max(float(np.abs(step).max()), EPS))
-        trial = evaluate(state.curve, state.theta + step, state.model.value)
+        trial = problem.trial(curve, state.theta + step, state.model.value)
         if trial.objective < state.objective:
             gain = state.objective - trial.objective
             state, damping = trial, max(damping / 5.0, 1e-9)
@@ -248,16 +300,6 @@ def _minimise(evaluate: Callable[[_Curve, Float, Float], _State], state: _State)
             if damping > 1e12:
                 break
     return state
-
-
-def _scale_weights(
-    weights: Float, model: _Fraction, radii: Float, rho: Float, row_map: RowMap
-) -> ScaleWeights:
-    """E ρ⁻¹ moves k; `rho` is that of the sample whose scales they are, k the product of maps."""
-    own, _ = row_map(rho)
-    odds = rho * own
-    steepness = (radii / (1.0 + np.outer(odds, radii)) ** 2).mean(axis=1)
-    return ScaleWeights(-weights * model.pull * (model.ratio / own) / (rho * steepness), odds)
 
 
 def _measure(lam: Float, sizes: Sequence[int]) -> tuple[Float, Float, Float]:
@@ -427,44 +469,6 @@ class _Fraction:
     slope: Float
     pull: Float
     ratio: Float
-
-
-def _fraction(
-    curve: _Curve,
-    theta: Float,
-    x: Float,
-    guess: Float,
-    n_effective: int,
-    maps: Sequence[RowMap],
-    shares: Sequence[float],
-) -> _Fraction:
-    """ρ(x) of a population.
-
-    ρ is the root of ρ = N⁻¹ Σ_j t_j / (t_j + x k(ρ)), k(ρ) = E(ρ)/ρ, or the product of those of
-    both samples; the right side falls in ρ, so that the root is unique and a Newton step kept
-    inside (0, 1) finds it.
-    """
-    t = curve.spectrum(theta)
-    mass = curve.weights * t / n_effective
-    rho = guess
-    for _ in range(60):
-        k, k_slope = maps[0](rho)  # the first sample has the share 1
-        for row_map, share in zip(maps[1:], shares[1:], strict=True):
-            more, slope = row_map(share * rho)
-            k, k_slope = k * more, k_slope * more + k * share * slope
-        u = x * k
-        inverse = 1.0 / (t + u[:, None])
-        squares = inverse * inverse
-        pull = (squares @ mass) * x
-        damp = 1.0 + pull * k_slope
-        step = (inverse @ mass - rho) / damp
-        new = np.minimum(np.maximum(rho + step, 0.3 * rho), 1.0 - 0.3 * (1.0 - rho))
-        change = float(np.abs(new - rho).max())
-        rho = new
-        if change < 1e-11:
-            break
-    slope = (squares @ (mass[:, None] * curve.basis)) * (u / damp)[:, None]
-    return _Fraction(value=rho, slope=slope, pull=pull / damp, ratio=k)
 
 
 def _solve(matrix: Float, vector: Float) -> Float:
