@@ -74,18 +74,11 @@ class Judged:
 
 
 def judged_by_folds(
-    spec: MetricSpec,
-    models: Mapping[str, Any],
-    reference: Any,
-    options: Mapping[str, Any],
-    *,
-    folds: int,
-    seed: int,
+    spec: MetricSpec, crossed: CrossedMeans, warnings: tuple[Diagnostic, ...]
 ) -> Judged:
     """Judge a mixture by a score that is quadratic in the weights, between pairs of folds."""
-    crossed, warnings = _crossed_means(spec, models, reference, options, folds=folds, seed=seed)
-    count = len(models)
-    referenced = len(crossed.samples) > count
+    referenced = not spec.higher_is_better
+    count = len(crossed.samples) - referenced
     weights = crossed.coefficients(crossed.crossed_weights(reference=referenced))
     singles = [crossed.coefficients(row[None]) for row in np.eye(count)]
 
@@ -102,7 +95,7 @@ def judged_by_folds(
     )
 
 
-def _crossed_means(
+def crossed_means(
     spec: MetricSpec,
     models: Mapping[str, Any],
     reference: Any,
@@ -434,6 +427,6 @@ class KernelJudge:
         """Return the kernel means of the pilot (0) or of the rows that judge (1)."""
         chosen = {name: sample[parts(len(sample))[part]] for name, sample in rows.items()}
         reference = self._references[part]
-        return _crossed_means(
+        return crossed_means(
             self._spec, chosen, reference, self._options, folds=FOLDS, seed=self._seed
         )

@@ -10,7 +10,7 @@ from genbounds._tables import Line, Warned
 from genbounds._text import interval, number, percent, shown
 from genbounds.estimators import MetricSpec, metric_spec
 from genbounds.mixtures._frechet import frechet_mixture
-from genbounds.mixtures._kernel import FOLDS, judged_by_folds
+from genbounds.mixtures._kernel import FOLDS, crossed_means, judged_by_folds
 from genbounds.origins import compared
 from genbounds.results import Diagnostic, Score, hedged, titled
 from genbounds.validation import InputError, calling, check_count, check_open_unit
@@ -193,7 +193,8 @@ def mixture(
             judged = frechet_mixture(models, reference, seed=seed)
         else:
             parts = FOLDS if folds is None else folds
-            judged = judged_by_folds(spec, models, reference, chosen, folds=parts, seed=seed)
+            means = crossed_means(spec, models, reference, chosen, folds=parts, seed=seed)
+            judged = judged_by_folds(spec, *means)
     score = judged.mixed.warned(*judged.warnings, *origins).score(level)
     best = min(range(len(models)), key=lambda model: judged.gains[model].value)
     both_sides = 2.0 * level - 1.0  # one end of such an interval is the bound at `level`
