@@ -181,12 +181,10 @@ class SmoothReference:
 
     def __init__(self, score: SmoothScore, real: Any = None) -> None:
         if (real is None) is score.needs_reference:
-            takes = (
-                f"must be given: {quoted(score.name)} needs a reference."
-                if score.needs_reference
-                else f"must not be given: {quoted(score.name)} takes no reference."
+            must, takes = ("must", "needs a") if real is None else ("must not", "takes no")
+            raise InputError(
+                f"{must} be given: {quoted(score.name)} {takes} reference.", argument="real"
             )
-            raise InputError(takes, argument="real")
         self.score = score
         self._real = None if real is None else inspected("real", real)
         self._classes, self._origin = classes_of(real), {} if real is None else origin_of(real)
@@ -223,6 +221,7 @@ class SmoothReference:
             drawn(sample.design) + (f" ({name})" if name else "")
             for name, sample in zip(names, seen, strict=True)
         ]
+        shape = f"{score.name} is a {_SHAPES[score.derivative]} function of the weights of the rows"
         found = Estimate(
             title=score.name,
             estimator=estimator,
@@ -234,11 +233,7 @@ class SmoothReference:
             lower_limit=score.lower_limit,
             higher_is_better=score.higher_is_better,
             statistic=score.name,
-            assumptions=(
-                *drawings,
-                f"{score.name} is a {_SHAPES[score.derivative]} function of the weights of the "
-                "rows",
-            ),
+            assumptions=(*drawings, shape),
             details=(f"{score.derivative} products along {score.probes} random directions",),
         )
         few = [

@@ -10,7 +10,6 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genbounds._process import threads_for
 from genbounds._text import quoted
@@ -381,12 +380,8 @@ def _prepare(
     sizes = [len(model) for model in models if hasattr(model, "__len__")]
     smallest = min(sizes, default=None)
     given, note = vendi_options(metric, samples, options, smallest=smallest)
-
-    def pair_sum(one: NDArray[Any], two: NDArray[Any]) -> float:
-        return squared_kernel_sum(
-            one, two, kernel=given["kernel"], bandwidth=given.get("bandwidth")
-        )
-
+    kernel, bandwidth = given["kernel"], given.get("bandwidth")
+    pair_sum = partial(squared_kernel_sum, kernel=kernel, bandwidth=bandwidth)
     # A spectrum of order below 2 is debiased only where the samples fill the feature
     # dimension; an infinite one is truncated, which takes more rows than components.
     below = given.get("order", 1.0) < 2.0
