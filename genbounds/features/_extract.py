@@ -143,7 +143,9 @@ def extract(
         files.check_name(out, "features")
     if moments is not None:
         files.check_name(moments, "statistics")
-    _check_kind(source, encoder)
+    if encoder.takes not in (None, source.kind):
+        name = encoder.description.get("encoder", "the encoder")
+        raise InputError(f"{display(name)} encodes {encoder.takes}; the input holds {source.kind}.")
     batch = check_count("batch", batch)
     block = BLOCK if block is None else check_count("block", block)
     block = -(-max(block, 2) // batch) * batch
@@ -203,12 +205,6 @@ def encode(encoder: Encoder, items: Iterable[Any], *, batch: int = 64) -> NDArra
         raise InputError("there is nothing to encode.")
     batches = _encoded_batches(source, encoder, batch=batch, workers=1)
     return np.concatenate(list(batches))
-
-
-def _check_kind(source: Source, encoder: Encoder) -> None:
-    if encoder.takes not in (None, source.kind):
-        name = encoder.description.get("encoder", "the encoder")
-        raise InputError(f"{display(name)} encodes {encoder.takes}; the input holds {source.kind}.")
 
 
 @dataclass(kw_only=True)

@@ -268,30 +268,28 @@ class Contents:
     def _holds_statistics(self, found: Sequence[str]) -> bool:
         """Whether there are statistics beside the `found` features; refuse what is not clear."""
         keys = self.statistics_keys
-        statistics = all(key in self.arrays for key in keys)
         missing = [key for key in keys if key not in self.arrays]
-        part = "mu" in self.arrays or (not found and len(missing) < len(keys))
-        if missing and part:
+        if missing and ("mu" in self.arrays or (not found and len(missing) < len(keys))):
             are = "is" if len(missing) == 1 else "are"
             raise InputError(
                 f"{self.shown}: has statistics and no {' and '.join(missing)}, which {are} needed "
                 "here."
             )
-        if statistics and found == ["arr_0"] and self.pack:
+        if not missing and found == ["arr_0"] and self.pack:
             return True
-        if len(found) + statistics > 1:
-            both = [*found, *(keys if statistics else ())]
+        if len(found) > 1 or (found and not missing):
+            both = [*found, *(() if missing else keys)]
             raise InputError(
                 f"{self.shown}: is ambiguous, it has {' and '.join(both)}: "
                 "keep one array of features, or only the statistics."
             )
-        if not found and not statistics:
+        if not found and missing:
             raise InputError(
                 f"{self.shown}: has no known array, only: {_names_of(self.arrays)}. Name the "
                 "features `features`, `reps`, `feats` or `arr_0`, or the statistics `mu` and "
                 "`sigma`."
             )
-        return statistics
+        return not missing
 
     @cached_property
     def pack(self) -> bool:

@@ -144,10 +144,9 @@ def _npy_header(
                 f"{shown}: is a pickle, which is never loaded: "
                 "save the array with numpy.save(path, array, allow_pickle=False)."
             )
-        hint = ": it is a zip archive, call it .npz" if magic.startswith(b"PK") else ""
-        raise InputError(
-            f"{shown}: is not a NumPy file{hint or ': write it again with numpy.save'}."
-        )
+        zipped = magic.startswith(b"PK")
+        advice = "it is a zip archive, call it .npz" if zipped else "write it again with numpy.save"
+        raise InputError(f"{shown}: is not a NumPy file: {advice}.")
     readers = {
         b"\x01\x00": (2, np.lib.format.read_array_header_1_0),
         b"\x02\x00": (4, np.lib.format.read_array_header_2_0),

@@ -164,10 +164,8 @@ class Request:
         preprocessing = pixels or self.preprocessing(**defaults)
         try:
             network = network.to(self.device).eval()
-        except (
-            RuntimeError,
-            AssertionError,
-        ) as error:  # no such device, or no memory there
+        except (RuntimeError, AssertionError) as error:
+            # There is no such device, or not enough memory on it.
             raise InputError(f"--device {self.device}: {display(error, limit=160)}") from error
         called = name or self.name
         return FunctionEncoder(
