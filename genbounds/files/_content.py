@@ -132,8 +132,10 @@ class Stored:
     data : callable
         Opens its bytes as a stream, where they lie in the file as they are: row after row, or
         column after column if `fortran`.
+    blocks : callable or None
+        Yields its bytes, row after row, where they do not.
     make : callable or None
-        Returns the array, where they do not.
+        Returns the array, where something else has made it.
     digest : object
         Digest of its bytes, with `names` as `digest_of` takes them; None if the file has none.
     """
@@ -144,6 +146,7 @@ class Stored:
     _: KW_ONLY
     data: Callable[[], AbstractContextManager[IO[bytes]]] = BytesIO
     fortran: bool = False
+    blocks: Callable[[], Iterator[bytes]] | None = None
     make: Callable[[], NDArray[Any]] | None = None
     digest: object = None
     names: str = ""
@@ -151,20 +154,19 @@ class Stored:
     @property
     def in_rows(self) -> bool:
         """Whether its rows lie in the file as they are, one after the other."""
-        return self.make is None and not self.fortran
+        return self.make is None and self.blocks is None and not self.fortran
 
     def load(self) -> NDArray[Any]:
         """Return the array, read-only."""
         if self.make is not None:
             return self.make()
-        return _scratch.gather(
-            self._bytes(), dtype=self.dtype, shape=self.shape, fortran=self.fortran
-        )
+        data = self._bytes() if self.blocks is None else self.blocks()
+        return _scratch.gather(data, dtype=self.dtype, shape=self.shape, fortran=self.fortran)
 
     def chunks(self) -> Iterator[bytes]:
         """Yield its bytes, row after row."""
-        if self.in_rows:
-            yield from self._bytes()
+        if self.make is None and not self.fortran:
+            yield from self._bytes() if self.blocks is None else self.blocks()
             return
         array = self.load()
         for part in _scratch.row_parts(array):

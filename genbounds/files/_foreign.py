@@ -154,7 +154,7 @@ def _stored(torch: Any, value: Any, shown: str) -> Stored:
             f"{shown}: its tensor of shape {tuple(value.shape)} repeats {stored} stored "
             "bytes: save tensor.contiguous()."
         )
-    tensor, shape, single = value.detach(), tuple(value.shape), np.dtype(np.float32)
+    tensor, shape = value.detach(), tuple(value.shape)
     if not tensor.is_floating_point() or str(tensor.dtype) in TORCH_FLOATS:
         return _held(shown, np.asarray(tensor.numpy(force=True)))
 
@@ -163,9 +163,7 @@ def _stored(torch: Any, value: Any, shown: str) -> Stored:
         for block in tensor.split(_ROWS) if shape else [tensor]:
             yield block.float().numpy(force=True).tobytes()
 
-    return Stored(
-        shown, shape, single, make=lambda: _scratch.gather(widened(), dtype=single, shape=shape)
-    )
+    return Stored(shown, shape, np.dtype(np.float32), blocks=widened)
 
 
 def _held(shown: str, array: NDArray[Any]) -> Stored:
@@ -298,12 +296,7 @@ def _feature_columns(table: Any, columns: list[str], size: int, shown: str) -> S
                 raise _ragged(shown)
             yield block.astype(first.dtype, copy=False).tobytes()
 
-    return Stored(
-        shown,
-        shape,
-        first.dtype,
-        make=lambda: _scratch.gather(chunks(), dtype=first.dtype, shape=shape),
-    )
+    return Stored(shown, shape, first.dtype, blocks=chunks)
 
 
 def _block(batch: Any, as_lists: bool, shown: str) -> NDArray[Any]:

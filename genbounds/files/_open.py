@@ -20,9 +20,8 @@ from pathlib import PurePath
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from genbounds._scratch import gather, scratch_folder
+from genbounds._scratch import scratch_folder
 from genbounds._text import display, quoted
 from genbounds.files import _content
 from genbounds.files._content import Contents, Stored
@@ -317,13 +316,12 @@ def _joined(shown: str, paths: Sequence[Path]) -> Contents:
     _check_alike(shards)
     shards = [shards[k] for k in part_order(names, parts)]
     shape = (sum(shard.shape[0] for shard in shards), shards[0].shape[1])
-    dtype = shards[0].dtype
 
-    def rows() -> NDArray[Any]:
-        chunks = (chunk for shard in shards for chunk in shard.features())
-        return gather(chunks, dtype=dtype, shape=shape)
+    def rows() -> Iterator[bytes]:
+        for shard in shards:
+            yield from shard.features()
 
-    features = Stored(shown, shape, dtype, make=rows)
+    features = Stored(shown, shape, shards[0].dtype, blocks=rows)
     common = frozenset.intersection(*(shard.labels for shard in shards))
     labels = {name: partial(_labels, name, shown, shards) for name in sorted(common)}
     return Contents(

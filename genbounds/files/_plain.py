@@ -21,7 +21,6 @@ from typing import IO, Any
 
 import numpy as np
 
-from genbounds._scratch import gather
 from genbounds._text import display
 from genbounds.files._content import METADATA_KEY, Contents, Stored, at, check_bomb, described
 from genbounds.validation import InputError
@@ -274,15 +273,13 @@ def _member(file: IO[bytes], start: int, key: str, entry: dict[str, Any], shown:
     stored = Stored(shown, shape, dtype, data=data)
     if entry["dtype"] != "BF16":
         return stored
-    single = np.dtype("<f4")
 
-    def widened() -> Any:
+    def widened() -> Iterator[bytes]:
         # BF16 is the upper half of a float32.
-        halves = (np.frombuffer(chunk, dtype) for chunk in stored.chunks())
-        wide = (half.astype("<u4") << np.uint32(16) for half in halves)
-        return gather((x.tobytes() for x in wide), dtype=single, shape=shape)
+        for chunk in stored.chunks():
+            yield (np.frombuffer(chunk, dtype).astype("<u4") << np.uint32(16)).tobytes()
 
-    return Stored(shown, shape, single, make=widened)
+    return Stored(shown, shape, np.dtype("<f4"), blocks=widened)
 
 
 def header_of(

@@ -60,14 +60,13 @@ def pytorch_fid_encoder(request: Request) -> Encoder:
 
 def inception_weights(request: Request) -> Weights:
     """Say which file ``inception:TOOL`` needs."""
-    _check(request)
+    _pixels_of(request)  # is there such a version?
     return INCEPTION_SCRIPT if request.model == "clean" else INCEPTION
 
 
 def inception_encoder(request: Request) -> Encoder:
     """Load ``inception:pytorch``, ``:clean`` or ``:tf``: another program's network and pixels."""
-    _check(request)
-    pixels = _PIXELS[request.model]
+    pixels = _pixels_of(request)
     if request.overrides:
         raise InputError(
             f"{request.name}: resizes as {pixels.tool} does: leave --size and the other image "
@@ -88,12 +87,13 @@ def inception_library(request: Request) -> Any:
     return request.library("pytorch_fid.inception")
 
 
-def _check(request: Request) -> None:
+def _pixels_of(request: Request) -> _ToolPixels:
     if request.model not in _PIXELS:
         raise InputError(
             f"{request.name}: there is no such version: inception, "
             f"{', '.join(f'inception:{name}' for name in _PIXELS)} are known."
         )
+    return _PIXELS[request.model]
 
 
 def _network(request: Request, width: str, *, normalise: bool) -> Any:
