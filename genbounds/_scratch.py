@@ -45,7 +45,8 @@ def gather(
     """
     size = math.prod(shape) * dtype.itemsize
     order: Literal["F", "C"] = "F" if fortran else "C"
-    with io.BytesIO() if size <= IN_MEMORY else scratch_file() as buffer:
+    small = size <= IN_MEMORY
+    with io.BytesIO() if small else tempfile.TemporaryFile(dir=scratch_folder()) as buffer:
         written = 0
         for chunk in chunks:
             written += len(chunk)
@@ -146,13 +147,8 @@ def computed(x: Any) -> NDArray[Any]:
     return gather(blocks(), dtype=x.dtype, shape=x.shape)
 
 
-def scratch_file() -> Any:
-    """Open an unnamed file for large arrays: in TMPDIR if that is set, else in /var/tmp."""
-    return tempfile.TemporaryFile(dir=scratch_folder())
-
-
 def scratch_folder() -> str:
-    """Return the folder of scratch files."""
+    """Return the folder of scratch files: TMPDIR if that is set, else /var/tmp."""
     # /tmp is kept in memory by some systems; /var/tmp is on disk by convention.
     if not os.environ.get("TMPDIR") and os.access("/var/tmp", os.W_OK | os.X_OK):
         return "/var/tmp"

@@ -274,13 +274,11 @@ def check_labels(name: str, labels: Any, n: int) -> NDArray[Any]:
 
 def weights_at(shares: Any, strata: NDArray[Any] | None, weights: Any) -> Float | None:
     """Return the weights of rows whose classes have these shares; None for "reference"."""
-    if strata is None or weights is not None:
-        raise InputError(
-            "needs `strata`, the class of every row."
-            if strata is None
-            else "gives every row its weight: leave out `weights`.",
-            argument="shares",
-        )
+    if strata is None:
+        raise InputError("needs `strata`, the class of every row.", argument="shares")
+    if weights is not None:
+        reason = "gives every row its weight: leave out `weights`."
+        raise InputError(reason, argument="shares")
     if isinstance(shares, str) and shares == "reference":
         return None
     names, of_row, counts = np.unique(strata, return_inverse=True, return_counts=True)

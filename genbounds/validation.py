@@ -240,24 +240,21 @@ def check_finite(name: str, block: Float, *, first_row: int = 0) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(flat @ flat):
             return
-    bad = ~np.isfinite(block)
-    if not bad.any():
-        with np.errstate(over="ignore"):  # beyond every number of a narrower type
-            bad = np.abs(block) > block.dtype.type(LARGEST_ENTRY)
-        if bad.any():
-            row = int(np.flatnonzero(bad.any(axis=1))[0])
-            raise InputError(
-                f"has entries beyond {LARGEST_ENTRY:g} in row {first_row + row}, whose "
-                "squares overflow: divide all samples by a common number.",
-                argument=name,
-            )
+        large = np.abs(block) > block.dtype.type(LARGEST_ENTRY)  # that may be beyond its type
+    infinite = ~np.isfinite(block)
+    bad = np.flatnonzero((infinite if infinite.any() else large).any(axis=1))
+    if not bad.size:
         return
-    row = int(np.flatnonzero(bad.any(axis=1))[0])
-    kind = "NaN" if np.isnan(block[row]).any() else "an infinite value"
-    raise InputError(
-        f"has {kind} in row {first_row + row}: drop the row, or fix the encoder that made it.",
-        argument=name,
-    )
+    where = f"in row {first_row + bad[0]}"
+    if not infinite.any():
+        raise InputError(
+            f"has entries beyond {LARGEST_ENTRY:g} {where}, whose squares overflow: divide all "
+            "samples by a common number.",
+            argument=name,
+        )
+    kind = "NaN" if np.isnan(block[bad[0]]).any() else "an infinite value"
+    reason = f"has {kind} {where}: drop the row, or fix the encoder that made it."
+    raise InputError(reason, argument=name)
 
 
 def check_same_dimension(name_a: str, d_a: int, name_b: str, d_b: int) -> None:

@@ -384,11 +384,9 @@ class Estimate:
         if self.own_interval is not None:
             low, high = self.own_interval(level)
             return min(low, self.value), max(high, self.value)
-        total = welch_degrees_of_freedom(
-            (self.sample.variance, self.sample.degrees_of_freedom),
-            (self.reference.variance, self.reference.degrees_of_freedom),
-        )
-        quantile = student_quantile(level, total)
+        errors = (self.sample, self.reference)
+        parts = [(error.variance, error.degrees_of_freedom) for error in errors]
+        quantile = student_quantile(level, welch_degrees_of_freedom(*parts))
         low, high = studentised_interval(
             self.value,
             self.stderr,
