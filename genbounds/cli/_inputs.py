@@ -35,8 +35,8 @@ FOLDER_LABELS = "labels"
 """The array in which `features` keeps it."""
 
 
-SAMPLE_ARGUMENTS = ("fake", "probs", "x")
-"""What the library calls the sample of one model."""
+SAMPLE_ARGUMENTS = ("fake", "probs", "x", "labels")
+"""What the library calls the sample of one model, and the labels of its rows."""
 
 MEDIA = (*ARCHIVES, *TEXTS)
 """Endings of files that are to be encoded."""
@@ -252,6 +252,9 @@ class Models:
             with renamed(names):
                 yield
         except InputError as error:
+            if error.argument == "real_labels" and self.reference is not None:
+                where = display(self.reference.path)
+                raise InputError(error.text, where, *models) from error
             if error.model not in models:
                 raise
             path = display(models[error.model].path)

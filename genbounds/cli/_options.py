@@ -119,6 +119,21 @@ def bandwidth_option() -> Any:
     )
 
 
+def array_option(says: str, folder: str = "", **more: Any) -> Any:
+    """Declare an option that names an array of the files, or their sub-folders of images."""
+    each = f"; 'folders': each sub-folder of images is a {folder}" if folder else ""
+    return option("NAME", f"Array of the files that says {says}{each}.", **more)
+
+
+def images_option(each: str) -> Any:
+    """Declare ``--images``."""
+    return option(
+        "PATH",
+        f"Folder, archive or array of the images that a file is of, for the page: {each}.",
+        show_default="as the files say",
+    )
+
+
 LEVEL = option("L", "Confidence level of the intervals.", default=0.95)
 REFERENCE = option("FILE", "The real data; every other file is then a model.")
 SEED = option("S", "Seed of all random numbers.", default=0)
@@ -233,16 +248,14 @@ class Reading(Encoding):
     """
 
     logits: bool = False
-    groups: str | None = option(
-        "NAME",
-        "Array of the files that says which rows depend on one another (one prompt, one clip); "
-        "'folders': each sub-folder of images is a group.",
+    groups: str | None = array_option(
+        "which rows depend on one another (one prompt, one clip)",
+        "group",
         show_default="groups, if it is there",
     )
-    strata: str | None = option(
-        "NAME",
-        "Array of the files that says which class each row is of, where the number of rows per "
-        "class was fixed; 'folders': each sub-folder of images is a class.",
+    strata: str | None = array_option(
+        "which class each row is of, where the number of rows per class was fixed",
+        "class",
         show_default="strata, if it is there; labels of equal numbers are groups or strata: "
         "which, is said or asked for",
     )
@@ -288,15 +301,12 @@ class ScoreReading(Reading):
 class SharesReading(ScoreReading):
     """The same, where classes may have other shares, seeds cross groups, rows stand in a row."""
 
-    seeds: str | None = option(
-        "NAME",
-        "Array of the files that says which seed each row is of, where all groups have the same "
-        "seeds.",
+    seeds: str | None = array_option(
+        "which seed each row is of, where all groups have the same seeds"
     )
-    row_order: str | None = option(
-        "NAME",
-        "Array of the files that says the place of each row in its series (frames of a video, "
-        "steps of a chain), within its group if there are groups.",
+    row_order: str | None = array_option(
+        "the place of each row in its series (frames of a video, steps of a chain), within its "
+        "group if there are groups"
     )
     shares: str | None = option(
         "SHARES",

@@ -12,7 +12,7 @@ import tempfile
 import textwrap
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -281,7 +281,7 @@ def progress(title: str) -> Iterator[Callable[[int, int | None, str], None]]:
 
 
 class Ended(KeyboardInterrupt):
-    """SIGTERM or SIGHUP came: end as on Ctrl-C."""
+    """A signal came: Ctrl-C, or one that ends the program in the same way."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -289,11 +289,11 @@ class Ended(KeyboardInterrupt):
 
 
 @contextmanager
-def tidy() -> Iterator[None]:
-    """End as on Ctrl-C if SIGTERM or SIGHUP comes, so that scratch and worker processes go too.
+def _ended_by(signals: Mapping[str, object]) -> Iterator[None]:
+    """Raise `Ended` when a signal comes that is still handled in the way that is named here.
 
-    Only around work that has such: elsewhere these signals end the process at once, even in the
-    middle of a long product of matrices.
+    Also where compiled code makes an error of its own of it. One that is ignored, as by nohup,
+    stays so.
     """
     came: list[int] = []
 
@@ -303,15 +303,16 @@ def tidy() -> Iterator[None]:
 
     changed = {}
     if threading.current_thread() is threading.main_thread():
-        for name in ("SIGTERM", "SIGHUP"):
+        for name, usual in signals.items():
             number = getattr(signal, name, None)
-            # One that is ignored, as by nohup, stays so.
-            if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            if number is not None and signal.getsignal(number) is usual:
                 changed[number] = signal.signal(number, end)
     try:
         yield
+    except typer.Exit:
+        raise
     except Exception as error:
-        if came:  # compiled code made an error of its own of it
+        if came:
             raise Ended(came[0]) from error
         raise
     finally:
@@ -319,46 +320,36 @@ def tidy() -> Iterator[None]:
             signal.signal(number, before)
 
 
+def tidy() -> AbstractContextManager[None]:
+    """End as on Ctrl-C if SIGTERM or SIGHUP comes, so that scratch and worker processes go too.
+
+    Only around work that has such: elsewhere these signals end the process at once, even in the
+    middle of a long product of matrices.
+    """
+    return _ended_by({"SIGTERM": signal.SIG_DFL, "SIGHUP": signal.SIG_DFL})
+
+
 @contextmanager
 def heard() -> Iterator[None]:
     """Send a signal once more where it came during a destructor, or in a library that goes on.
 
-    Python would print what was raised there, and go on as well. Compiled code may make an error of
-    its own of Ctrl-C: it is Ctrl-C all the same.
+    Python would print what was raised there, and go on as well.
     """
-    before, came = sys.unraisablehook, list[int]()
-
-    def ctrl_c(number: int, frame: object) -> None:
-        came.append(number)
-        raise KeyboardInterrupt
+    before = sys.unraisablehook
 
     def once_more(dropped: Any) -> None:
         error = dropped.exc_value
         if isinstance(error, KeyboardInterrupt):
-            later = threading.Timer(
-                0.02, os.kill, (os.getpid(), getattr(error, "number", signal.SIGINT))
-            )
+            number = getattr(error, "number", signal.SIGINT)
+            later = threading.Timer(0.02, os.kill, (os.getpid(), number))
             later.daemon = True
             later.start()
         else:
             before(dropped)
 
     sys.unraisablehook = once_more
-    taken = (
-        threading.current_thread() is threading.main_thread()
-        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    )
-    if taken:
-        signal.signal(signal.SIGINT, ctrl_c)
     try:
-        yield
-    except typer.Exit:
-        raise
-    except Exception as error:
-        if came:
-            raise KeyboardInterrupt from error
-        raise
+        with _ended_by({"SIGINT": signal.default_int_handler}):
+            yield
     finally:
         sys.unraisablehook = before
-        if taken:
-            signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -8,8 +8,8 @@ from typing import Any
 
 import genbounds as gb
 from genbounds._text import display, shown
+from genbounds.cli import _options as opt
 from genbounds.cli._command import Answer, command
-from genbounds.cli._options import LEVEL, SEED, Judging, VerboseJudging, argument, option, renamed
 from genbounds.cli._terminal import print_remarks, print_table, progress, say
 
 MEMORISATION_EXAMPLES = """
@@ -25,31 +25,28 @@ LISTED = 10
 
 @command("FAKE --train FILE --heldout FILE", MEMORISATION_EXAMPLES)
 def memorisation(
-    fake: Path = argument("FAKE", "Features of generated samples."),
+    fake: Path = opt.argument("FAKE", "Features of generated samples."),
     *,
-    train: Path = option("FILE", "Features of what the model was trained on.", default=...),
-    heldout: Path = option(
+    train: Path = opt.option("FILE", "Features of what the model was trained on.", default=...),
+    heldout: Path = opt.option(
         "FILE",
         "Features of real samples that it was not trained on: split off at random, best as many "
         "as were trained on.",
         default=...,
     ),
-    images: list[Path] | None = option(
-        "PATH",
-        "Folder, archive or array of the images that a file is of, for the page: given twice, of "
-        "the generated and of the training images.",
-        show_default="as the files say",
+    images: list[Path] | None = opt.images_option(
+        "twice, of the generated and of the training images"
     ),
-    level: float = option("L", "Confidence level of the lower bounds.", default=0.95),
-    fdr: float = option(
+    level: float = opt.option("L", "Confidence level of the lower bounds.", default=0.95),
+    fdr: float = opt.option(
         "Q", "Share of the listed rows that may be wrong, on average.", default=0.1
     ),
-    closer: float = option(
+    closer: float = opt.option(
         "R",
         "A near copy is at most so many times as far from a real row as from the fifth.",
         default=0.6,
     ),
-    judging: VerboseJudging,
+    judging: opt.VerboseJudging,
 ) -> Answer:
     """Test whether a model copies its training data; count and list what is copied.
 
@@ -71,7 +68,7 @@ def memorisation(
     check_same_encoder({display(file.path): file.origin for file in inputs.values()})
     pictures = pictures_for_page([made, inputs["train"]], images, out)
     check_widths({file.path: file.shape for file in inputs.values()})
-    with renamed({name: file.path for name, file in inputs.items()}):
+    with opt.renamed({name: file.path for name, file in inputs.items()}):
         samples = {name: file.sample for name, file in inputs.items()}
         found = gb.explain.memorisation(**samples, level=level, fdr=fdr, closer=closer)
     return Answer(
@@ -110,21 +107,16 @@ genbounds modes photos/ samples/ --encoder dinov2 --out results
 
 @command("REAL FAKE...", MODES_EXAMPLES)
 def modes(
-    files: list[Path] = argument(
+    files: list[Path] = opt.argument(
         "FILE",
         "Features of the real data, then of one or several models, as for `genbounds score`. "
         "Each model is held against the real data.",
     ),
     *,
-    images: list[Path] | None = option(
-        "PATH",
-        "Folder, archive or array of the images that a file is of, for the page: once for every "
-        "file, in their order.",
-        show_default="as the files say",
-    ),
-    level: float = LEVEL,
-    seed: int = SEED,
-    judging: Judging,
+    images: list[Path] | None = opt.images_option("once for every file, in their order"),
+    level: float = opt.LEVEL,
+    seed: int = opt.SEED,
+    judging: opt.Judging,
 ) -> Answer:
     """Find kinds of rows that a model misses, invents, makes too rarely or too often.
 

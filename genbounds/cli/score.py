@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import genbounds as gb
 from genbounds._text import display, interval, number, percent, shown
+from genbounds.cli import _options as opt
 from genbounds.cli._command import Answer, command
-from genbounds.cli._options import Scoring, argument, choice, flag, option, renamed
 from genbounds.cli._terminal import keep, print_remarks, print_table, progress, say
 
 if TYPE_CHECKING:
-    from genbounds.cli._inputs import Input, Models
+    from genbounds.cli._inputs import Models
     from genbounds.features.thumbnails import Pictures
 
 EXAMPLES = """
@@ -33,7 +32,7 @@ ESTIMATORS = "debiased|plugin|infinity"
 
 @command("[REFERENCE] GENERATED...", EXAMPLES)
 def score(
-    files: list[Path] = argument(
+    files: list[Path] = opt.argument(
         "FILE",
         "Features of the real data (the reference), then one file per model: .npy, .npz, "
         ".safetensors, .pt or .parquet; for fd also statistics (.npz with mu, sigma and n); with "
@@ -41,29 +40,25 @@ def score(
         "every file is a model; is takes class probabilities, mean one column of values.",
     ),
     *,
-    estimator: str = choice(
+    estimator: str = opt.choice(
         ESTIMATORS,
         "debiased: the bias is removed; plugin: the usual, biased number; infinity: FID∞ or IS∞ "
         "as published.",
         default="debiased",
     ),
-    by: str | None = option(
-        "NAME",
-        "Array of the files that says which class each row is of: the fd of every class, worst "
-        "first, all intervals together at --level; 'folders': each sub-folder of images is a "
-        "class.",
+    by: str | None = opt.array_option(
+        "which class each row is of: the fd of every class, worst first, all intervals together "
+        "at --level",
+        "class",
     ),
-    images: list[Path] | None = option(
-        "PATH",
-        "With --by: folder, archive or array of the images that a file is of, for the page; once "
-        "for every file, the reference first.",
-        show_default="as the files say",
+    images: list[Path] | None = opt.images_option(
+        "with --by, once for every file, the reference first"
     ),
-    convergence: bool = flag(
+    convergence: bool = opt.flag(
         "Also score a half, a quarter, … of each model's samples, to see whether the scores have "
         "settled. Takes longer; needs --out or --json."
     ),
-    judging: Scoring,
+    judging: opt.Scoring,
 ) -> Answer:
     """Score models with confidence intervals, and compare them.
 
@@ -101,7 +96,7 @@ def score(
         estimates, prepared = read.estimates(estimator=estimator, done=done)
     if read.reference is not None and spec.reference != "required":
         # The real data themselves, for orientation.
-        with renamed(dict.fromkeys(SAMPLE_ARGUMENTS, read.reference.path)):
+        with opt.renamed(dict.fromkeys(SAMPLE_ARGUMENTS, read.reference.path)):
             found.reference = prepared.estimate(read.real, estimator=estimator).score(level)
     if len(estimates) > 1 and estimator != "plugin":  # whose biases differ from model to model
         found.ranking = gb.estimators.rank(estimates, metric=spec.name, level=level)
@@ -260,16 +255,18 @@ def by_class(
 
     pictures = pictures_for_page(read.inputs, images, out)
     found: dict[str, gb.ByClass] = {}
-    for name in read.models:  # a model that lacks a class, before any other is scored for minutes
-        with read.named(name), _named(read, name) as (model, real):
+    real = read.reference
+    assert real is not None, "of fd"
+    for name, model in read.models.items():  # before any other is scored for minutes
+        with read.named(name):
             common_classes(
                 rows_by_class(model.sample, "labels", model.classes),
                 rows_by_class(real.sample, "real_labels", real.classes),
             )
     with progress("models") as advance:
-        for done, name in enumerate(read.models):
+        for done, (name, model) in enumerate(read.models.items()):
             advance(done, len(read.models), name)
-            with read.named(name), _named(read, name) as (model, real):
+            with read.named(name):
                 found[name] = gb.frechet_by_class(
                     model.sample, real.sample, model.classes, real.classes, level=level
                 )
@@ -279,22 +276,6 @@ def by_class(
         show=lambda: _show_classes(found, warnings, verbose=verbose),
         page=lambda: _by_class_page(found, read, pictures, warnings),
     )
-
-
-@contextmanager
-def _named(read: Models, name: str) -> Iterator[tuple[Input, Input]]:
-    """Yield a model and the reference; name the file whose classes are at fault."""
-    model, real = read.models[name], read.reference
-    assert real is not None, "of fd"
-    try:
-        yield model, real
-    except gb.InputError as error:
-        if error.argument == "labels":
-            raise gb.InputError(f"{display(model.path)} {error.text}") from error
-        if error.argument == "real_labels":
-            text = f"{display(real.path)} {error.text} The model is {display(model.path)}."
-            raise gb.InputError(text) from error
-        raise error.of_model(name) if error.argument != "real" else error from error
 
 
 def _by_class_document(

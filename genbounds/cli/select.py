@@ -95,11 +95,10 @@ def select(
     cost: list[str] | None = opt.option(
         "NAME=C", "Cost of one sample of this model, where it is not 1; may be repeated."
     ),
-    contexts: str | None = opt.option(
-        "NAME",
-        "Array of the files that says which kind of prompt each row belongs to: a winner for "
-        "each kind, all of them right together at --confidence; 'folders': each sub-folder of "
-        "images is a kind.",
+    contexts: str | None = opt.array_option(
+        "which kind of prompt each row belongs to: a winner for each kind, all of them right "
+        "together at --confidence",
+        "kind",
     ),
     record: Path | None = opt.option(
         "DIR",
@@ -232,19 +231,9 @@ def _row(result: gb.select.Selection, name: str) -> tuple[Cell, ...]:
 
 
 def _show(result: gb.select.Selection) -> None:
-    best = ", ".join(shown(name) for name in result.top)
-    several = len(result.top) > 1
-    left = len(result.arms) - len(result.set_aside)
-    if result.certified:
-        verb = f"are the best {len(result.top)}" if several else "is the best"
-        among = f" of the {left} models left" if result.set_aside else ""
-        say(f"{best} {verb}{among}, {result.verdict}.")
-    elif not left:
-        say("Not certified: every model was set aside.")
-    else:
-        verb = "have the best scores" if several else "has the best score"
-        say(f"Not certified ({result.stopped}); {best} {verb} so far.")
-    say("")
+    from genbounds.report._selections import selection_line
+
+    say(selection_line(result), "")
     names = [*result.scores, *(name for name in result.samples if name not in result.scores)]
     rows = [_row(result, name) for name in names]
     table = gb.report.Table(("Arm", "Score", "Interval", "Samples", "State"), rows)
@@ -266,17 +255,10 @@ def _show_mixture(result: gb.select.MixtureSelection) -> None:
 
 def _show_contexts(result: gb.select.ContextSelection) -> None:
     """Print which arm is best in each context."""
-    from genbounds.report._selections import winner_table
+    from genbounds.report._selections import contexts_line, winner_table
     from genbounds.report.wording import stop_reason
 
-    total = len(result.contexts)
-    if result.certified:
-        say(f"A best model in each of {total} contexts, together at {percent(result.confidence)}.")
-    else:
-        decided = total - len(result.undecided)
-        at = percent(result.confidence)
-        say(f"Not certified in all contexts: {decided} of {total} decided, together at {at}.")
-    say("")
+    say(contexts_line(result), "")
     print_table(winner_table(result))
     lines = [f"{number(result.total_samples)} samples; scores are those of the recommended models."]
     if not result.certified:

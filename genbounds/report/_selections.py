@@ -30,25 +30,15 @@ def select_page(selection: Selection, *, warnings: Sequence[Diagnostic] = ()) ->
     warnings : sequence of Diagnostic
         About the whole run: its files, for one.
     """
-    best = ", ".join(display(name, limit=72) for name in selection.top)
     title, at = wording.metric_title(selection.metric), percent(selection.confidence)
-    are = "is" if len(selection.top) == 1 else "are"
-    left = len(selection.samples) - len(selection.set_aside)
-    of = f"of {count(left, 'model')}{' left' if selection.set_aside else ''} by {title}"
-    total = count(selection.total_samples, "sample")
-    if selection.certified:
-        lead = f"{best} {are} the best {of} from {total}, {selection.verdict}."
-    elif not left:
-        lead = "Every model was set aside: there is no answer."
-    else:
-        lead = f"{best} {are} ahead, {of}, but {total} do not certify that at {at}."
     why = "" if selection.certified else f"; {wording.stop_reason(selection.stopped)}"
     took = f"in {count(selection.steps, 'step')}, policy {selection.policy}"
-    best_name = Name(selection.best) if left else "no model"
+    aside = len(selection.set_aside) == len(selection.samples)
+    best = "no model" if aside else Name(selection.best)
     page = answer_page(
         "Which model is best?",
-        lead,
-        ("Best" if selection.certified else "Ahead", best_name, title),
+        selection_line(selection),
+        ("Best" if selection.certified else "Ahead", best, title),
         ("Answer", certificate(selection.certified), f"at {at}{why}"),
         ("Samples", selection.total_samples, took),
     )
@@ -65,6 +55,21 @@ def select_page(selection: Selection, *, warnings: Sequence[Diagnostic] = ()) ->
     blocks += [*set_aside(selection.set_aside), *basis(selection.scores)]
     blocks.append(Notes(items=selection.notes, title="What the answer assumes"))
     return page.add(Section("Scores at the end", blocks))
+
+
+def selection_line(selection: Selection) -> str:
+    """Say which models are best, of how many, from how many samples."""
+    best, at = ", ".join(map(shown, selection.top)), percent(selection.confidence)
+    are = "is" if len(selection.top) == 1 else "are"
+    left = len(selection.samples) - len(selection.set_aside)
+    of = f"of {count(left, 'model')}{' left' if selection.set_aside else ''}"
+    by = f"by {wording.metric_title(selection.metric)}"
+    total = count(selection.total_samples, "sample")
+    if selection.certified:
+        return f"{best} {are} the best {of} {by} from {total}, {selection.verdict}."
+    if not left:
+        return "Not certified: every model was set aside."
+    return f"{best} {are} ahead, {of} {by}, but {total} do not certify that at {at}."
 
 
 def set_aside(arms: Mapping[str, str]) -> list[Block]:
@@ -88,14 +93,14 @@ def contexts_page(result: ContextSelection, *, warnings: Sequence[Diagnostic] = 
         About the whole run: its files, for one.
     """
     of, undecided = count(len(result.contexts), "context"), len(result.undecided)
-    title, at = wording.metric_title(result.metric), f"at {percent(result.confidence)}"
+    at = f"at {percent(result.confidence)}"
     answer = Tag("all certified", "good") if result.certified else Tag("undecided in part", "open")
     page = answer_page(
         "Which model for which kind of prompt?",
-        f"{len(result.contexts) - undecided} of {of} have a certified winner by {title}.",
+        contexts_line(result),
         ("Answer", answer, f"all winners right together {at}"),
         ("Undecided", undecided, f"of {of}"),
-        ("Samples", result.total_samples, f"policy {result.policy}"),
+        ("Samples", result.total_samples, f"by {wording.metric_title(result.metric)}"),
     )
     scores = result.recommended_scores
     blocks: list[Block] = [*warning_blocks(scores, warnings), winner_table(result)]
@@ -110,6 +115,15 @@ def contexts_page(result: ContextSelection, *, warnings: Sequence[Diagnostic] = 
     first = list(dict.fromkeys(n for one in result.contexts.values() for n in one.notes[:1]))
     notes = Notes(items=first, title="What the answer assumes")
     return page.add(Section("What this rests on", [*basis(scores), notes]))
+
+
+def contexts_line(result: ContextSelection) -> str:
+    """Say in how many contexts the best model is known."""
+    total, decided = len(result.contexts), len(result.contexts) - len(result.undecided)
+    at = f"together at {percent(result.confidence)}"
+    if result.certified:
+        return f"A best model in each of {total} contexts, {at}."
+    return f"Not certified in all contexts: {decided} of {total} decided, {at}."
 
 
 def winner_table(result: ContextSelection) -> Table:

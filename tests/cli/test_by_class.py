@@ -84,8 +84,11 @@ def test_damaged_pictures_are_counted_on_the_page(run, folder, tmp_path):
     [
         (["real.npz", "gan.npz", "--by", "nope"], "has no array nope, only: features, kind"),
         (["real.npz", "bare.npy", "--by", "kind"], "bare.npy"),
-        (["real.npz", "two.npz", "--by", "kind"], "two.npz has 0 rows of class owl"),
-        (["two.npz", "real.npz", "--by", "kind"], "The model is real.npz."),
+        (["real.npz", "two.npz", "--by", "kind"], "two.npz` has 0 rows of class owl"),
+        (
+            ["two.npz", "real.npz", "--by", "kind"],
+            "model 'real': `two.npz` has 0 rows of class owl",
+        ),
         (["real.npz", "gan.npz", "--by", "kind", "--metric", "kid"], "`--by` is for --metric fd"),
         (["real.npz", "gan.npz", "--by", "kind", "--estimator", "plugin"], "--estimator debiased"),
         (["real.npz", "gan.npz", "--images", "x"], "`--images` is for the page by class"),
@@ -107,7 +110,7 @@ def test_a_model_that_lacks_a_class_is_named_before_another_one_is_scored(run, f
     monkeypatch.setattr("genbounds.estimators.frechet_by_class", None)  # not called
     found = run("score", folder / "real.npz", folder / "gan.npz", folder / "two.npz", "--by=kind")
     assert found.code == 2
-    assert "two.npz has 0 rows of class owl" in found.err
+    assert "two.npz` has 0 rows of class owl" in found.err
 
 
 @pytest.mark.parametrize("given", ["nowhere", "gan.npz-images.npy"])
