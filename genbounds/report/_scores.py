@@ -28,6 +28,7 @@ USUAL = "The usual number still has its bias: it is what pytorch-fid prints of t
 """What stands above scores beside those of other programs."""
 
 LARGEST_MATRIX = 40
+ONE_MODEL = "`ranking` must hold at least 2 models to compare; got 1."
 SIGNIFICANT = {True: Tag("yes", "good"), False: Tag("no")}
 
 BANDS = 4
@@ -270,13 +271,6 @@ def _value_scale(scores: Sequence[Score]) -> Scale:
     return Scale(floor / margin, top * margin, log=True, floor=floor, zero=zero)
 
 
-def _check_several(ranking: Ranking) -> None:
-    if len(ranking.scores) < 2:
-        raise InputError(
-            f"`ranking` must hold at least 2 models to compare; got {len(ranking.scores)}."
-        )
-
-
 def difference_matrix(ranking: Ranking) -> Figure:
     """Show which pairs of models differ significantly.
 
@@ -290,7 +284,8 @@ def difference_matrix(ranking: Ranking) -> Figure:
     Figure
         Rows and columns in the order of the ranking; above the diagonal the row is ahead.
     """
-    _check_several(ranking)
+    if len(ranking.scores) < 2:
+        raise InputError(ONE_MODEL)
     place = {name: k for k, name in enumerate(list(ranking.scores)[:LARGEST_MATRIX])}
     pairs = [pair for pair in ranking.differences if pair.better in place and pair.worse in place]
     significant = sum(pair.distinguishable for pair in pairs)
@@ -371,8 +366,9 @@ def gap_plot(ranking: Ranking) -> Figure:
     InputError
         If there is one model only.
     """
-    _check_several(ranking)
     first, *others = ranking.scores
+    if not others:
+        raise InputError(ONE_MODEL)
     rows, cells = [], []
     for name in others:
         pair = ranking.difference(first, name)
