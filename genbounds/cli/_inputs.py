@@ -20,13 +20,13 @@ from genbounds._errors import InputError
 from genbounds._text import display, listed, quoted, said_by, shown
 from genbounds.cli._media import FolderEncoder, ask_for_encoder, open_encoder
 from genbounds.cli._options import Judging, Reading, renamed
-from genbounds.cli._plausible import probabilities
 from genbounds.cli._terminal import complain, progress
+from genbounds.core.moments import row_blocks
 from genbounds.diagnostics import warn_of
 from genbounds.features.sources import ARCHIVES, TEXTS
 from genbounds.origins import check_same_encoder, origin_warnings
 from genbounds.samples import balanced, go_across
-from genbounds.validation import check_same_dimension, meant
+from genbounds.validation import POSTERIOR_ATOL, check_same_dimension, meant
 
 FOLDERS = "folders"
 """As the name of an array: the sub-folder that each image was in, which `features` keeps."""
@@ -384,8 +384,8 @@ def _input(
     if isinstance(held, gb.files.Statistics):
         size = {"n": reading.reference_n, "exact": reading.reference_exact}
         content = _moments(path, held, metric, {} if is_model else size)
-    elif metric.data == "posteriors":
-        content = probabilities(path, held, logits=reading.logits)
+    elif reading.logits:
+        content = _softmax(path, held)
     sample = content
     if isinstance(content, np.ndarray) and (
         reading.iid or any(array is not None for array in labels.values())
@@ -423,6 +423,37 @@ def _moments(
         return gb.Moments.from_statistics(held, **size)
     except InputError as error:
         raise InputError(f"{display(path)}: {error}") from error
+
+
+def _softmax(path: Path, logits: NDArray[Any]) -> NDArray[Any]:
+    """Softmax of every row, in float64; a large result is kept on disk."""
+    probable = True
+
+    def softmax() -> Iterator[bytes]:
+        nonlocal probable
+        for places, block in row_blocks(logits):
+            finite = np.isfinite(block).all(axis=1)
+            if not finite.all():
+                row = places[np.flatnonzero(~finite)[0]]
+                raise InputError(
+                    f"has NaN or an infinite value in row {row}: drop that row.",
+                    argument=display(path),
+                )
+            with np.errstate(over="ignore"):  # to minus infinity, whose exponential is right
+                close = np.abs(block.sum(axis=1) - 1.0) <= POSTERIOR_ATOL
+                probable = probable and bool(close.all() and block.min() >= 0.0)
+                block -= block.max(axis=1, keepdims=True)
+            np.exp(block, out=block)
+            block /= block.sum(axis=1, keepdims=True)
+            yield block.tobytes()
+
+    made = gb.files.gather(softmax(), dtype=np.dtype(np.float64), shape=logits.shape)
+    if probable:
+        raise InputError(
+            "holds probabilities already (every row sums to 1): leave out --logits.",
+            argument=display(path),
+        )
+    return made
 
 
 def _labels(
@@ -657,18 +688,10 @@ def _at(file: Input, shares: str | dict[str, float]) -> Input:
 
 def _shares_in(path: Path) -> dict[str, float]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        return {name: float(x) for name, x in json.loads(path.read_text("utf-8")).items()}
+    except (OSError, ValueError, TypeError, AttributeError) as error:
         raise InputError(
-            f"must be 'equal', 'reference' or a JSON file that can be read; {display(path)}: "
-            f"{said_by(error)}.",
+            "must be 'equal', 'reference' or a JSON file with a number for every class; "
+            f"{display(path)}: {said_by(error)}.",
             argument="--shares",
         ) from error
-    if not isinstance(found, dict) or not all(
-        isinstance(share, (int, float)) for share in found.values()
-    ):
-        raise InputError(
-            f"{display(path)} must hold an object with a number for every class.",
-            argument="--shares",
-        )
-    return found

@@ -17,7 +17,7 @@ from genbounds.arms import Arm
 from genbounds.cli._inputs import Input, read_inputs
 from genbounds.cli._media import FolderEncoder
 from genbounds.cli._options import Reading, renamed
-from genbounds.cli._plausible import blocks
+from genbounds.core.moments import row_blocks
 from genbounds.origins import origin_warnings
 from genbounds.validation import check_finite
 
@@ -162,8 +162,8 @@ def _check(model: Input, *, posteriors: bool) -> None:
     with renamed({"fake": model.path, "probs": model.path}):
         if posteriors:
             gb.estimators.inception_estimate(rows, estimator="plugin")
-        for first, block in blocks(rows):
-            check_finite("fake", block, first_row=first)
+        for places, block in row_blocks(rows):
+            check_finite("fake", block, first_row=int(places[0]))
 
 
 # --- contexts -------------------------------------------------------------------------------------

@@ -182,7 +182,7 @@ def _check_posteriors(block: Float, first_row: int) -> Float:
     what = "a negative entry" if lowest[row] < 0.0 else f"entries that sum to {total[row]:.6g}"
     raise InputError(
         f"has {what} in row {first_row + row}: every row must be a probability "
-        "vector. If these are logits, apply a softmax first.",
+        "vector. If these are logits, apply a softmax first (--logits).",
         argument="probs",
     )
 

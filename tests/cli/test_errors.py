@@ -172,8 +172,8 @@ CALLS = {
     "select --reference bent.npz good.npy real.npy": BENT,
     IS + "good.npy": None,
     IS + "half.npy": (
-        "genbounds: `half.npy` has entries that sum to 0.5 in row 0: every row must hold class "
-        "probabilities, which sum to 1. If these are logits, pass --logits."
+        "genbounds: `half.npy` has entries that sum to 0.5 in row 0: every row must be a "
+        "probability vector. If these are logits, apply a softmax first (--logits)."
     ),
     IS + "--logits p_good.npy": (
         "genbounds: `p_good.npy` holds probabilities already (every row sums to 1): leave out "

@@ -27,7 +27,7 @@ def test_names_are_text_and_every_context_has_its_section():
     assert "<img src=x" not in html
     assert "\u202e" not in html
     assert "Arms that were set aside" in html
-    assert "1 of 2 contexts have a certified winner" in html
+    assert "Not certified in all contexts: 1 of 2 decided" in html
     assert "no guarantee" in html
 
 
