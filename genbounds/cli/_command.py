@@ -128,10 +128,7 @@ class _Command(TyperCommand):
 
 
 def command(
-    usage: str,
-    examples: str,
-    *,
-    advice: str | Callable[..., str] = "run the same command again.",
+    usage: str, examples: str, *, advice: str | Callable[..., str] = "run the same command again."
 ) -> Callable[[Callable[..., Answer]], Callable[..., None]]:
     """Make a command of the program of a function.
 

@@ -53,11 +53,8 @@ def choose_metric(judging: Judging) -> gb.estimators.MetricSpec:
         spec = gb.estimators.metric_spec(name)
     except InputError as error:
         if not gb.features.is_entry_point(name):
-            known = [
-                known
-                for spec in map(gb.estimators.metric_spec, gb.estimators.metric_names())
-                for known in (spec.name, *spec.aliases)
-            ]
+            specs = [*map(gb.estimators.metric_spec, gb.estimators.metric_names())]
+            known = [known for spec in specs for known in (spec.name, *spec.aliases)]
             raise InputError(
                 f"must be one that `--metric help` lists, or module:name; got {quoted(name)}."
                 f"{meant(name, known)}",
@@ -66,8 +63,7 @@ def choose_metric(judging: Judging) -> gb.estimators.MetricSpec:
         spec = _own_metric(name)
     if judging.reading.logits and spec.data != "posteriors":
         raise InputError(
-            f"is for class probabilities; --metric {spec.name} takes features.",
-            argument="--logits",
+            f"is for class probabilities; --metric {spec.name} takes features.", argument="--logits"
         )
     return spec
 
@@ -86,8 +82,7 @@ def _own_metric(name: str) -> gb.estimators.MetricSpec:
         target, (gb.SmoothScore, gb.estimators.MetricSpec, gb.estimators.CustomMetric)
     ):
         raise InputError(
-            f"{display(name)} is no score: name a genbounds.SmoothScore.",
-            argument="--metric",
+            f"{display(name)} is no score: name a genbounds.SmoothScore.", argument="--metric"
         )
     return gb.estimators.metric_spec(target)
 
@@ -222,7 +217,7 @@ class Models:
 
         `done` is called with each as it comes. Each carries what is implausible about its file.
         """
-        samples = {name: file.sample for name, file in self.models.items()}
+        samples = self.samples
         reference = None if self.spec.reference == "none" else self.real
         prepared = self.spec.prepared(reference, self.options, list(samples.values()))
         found: dict[str, gb.estimators.Estimate] = {}

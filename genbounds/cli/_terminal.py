@@ -109,6 +109,14 @@ def keep(
     return text
 
 
+def notes_of(warnings: Sequence[gb.Diagnostic]) -> dict[str, Any]:
+    """Return warnings about a whole run as documents have them: each, and its message alone."""
+    return {
+        "warnings": [warning.to_dict() for warning in warnings],
+        "notes": [warning.message for warning in warnings],
+    }
+
+
 def say(*lines: str) -> None:
     """Print lines of text on standard output; a terminal breaks them between words."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None

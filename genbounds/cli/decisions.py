@@ -29,10 +29,8 @@ INCONCLUSIVE = "fail|pass"
 def gate(
     files: list[Path] = opt.argument(
         "FILE",
-        "Features of the real data (the reference), of the baseline and of the candidate, in "
-        "this order, as for `genbounds score`; for fd the baseline may be a file of statistics "
-        "(.npz with mu, sigma and n). For is, vendi, rke and mean only the baseline and the "
-        "candidate.",
+        "The reference, the baseline and the candidate, in this order, as for `genbounds score`; "
+        "no reference for is, vendi, rke and mean. For fd the baseline may be statistics.",
     ),
     *,
     margin: str = opt.option(
@@ -92,16 +90,13 @@ genbounds plan real.npy gan.npy vae.npy diffusion.npy --confidence 0.95
 """
 
 
-@command(
-    "[REFERENCE] PILOT... --half-width H | --gap G | --confidence C",
-    PLAN_EXAMPLES,
-)
+@command("[REFERENCE] PILOT... --half-width H | --gap G | --confidence C", PLAN_EXAMPLES)
 def plan(
     files: list[Path] = opt.argument(
         "FILE",
-        "Features of the real data (the reference) that will be used, then a pilot: samples of "
-        "one model, of two that are to be told apart, or of all from which `genbounds select` is "
-        "to find the best; as for `genbounds score`. For is, vendi, rke and mean only the pilot.",
+        "The reference that will be used, then a pilot: samples of one model, of two that are to "
+        "be told apart, or of all from which `genbounds select` is to find the best; as for "
+        "`genbounds score`. No reference for is, vendi, rke and mean.",
     ),
     *,
     half_width: str | None = opt.option(
@@ -198,9 +193,8 @@ genbounds track real.npy step-*.npy --metric kid --patience 5
 def track(
     files: list[Path] = opt.argument(
         "FILE",
-        "Features of the real data (the reference), then one file per checkpoint with its step "
-        "in the name, as in step-1000.npy. For is, vendi, rke and mean every file is a "
-        "checkpoint. Formats as for score.",
+        "The reference, then one file per checkpoint with its step in the name, as in "
+        "step-1000.npy; as for `genbounds score`. No reference for is, vendi, rke and mean.",
     ),
     *,
     looks: int | None = opt.option(
@@ -360,8 +354,8 @@ genbounds reproduce real.npy model.npy --n 10000
 def reproduce(
     files: list[Path] = opt.argument(
         "FILE",
-        "Features of the real data (the reference) and of the model, in this order, as for "
-        "`genbounds score`; statistics (.npz with mu, sigma and n) will do.",
+        "The reference and the model, in this order, as for `genbounds score`; statistics (.npz "
+        "with mu, sigma and n) will do.",
     ),
     *,
     n: int = opt.option("N", "Rows that they generated.", default=...),

@@ -85,14 +85,10 @@ def _show_memorisation(found: gb.Memorisation, *, verbose: bool) -> None:
     if found.suspects:
         say("")
         print_table(suspect_table(found, LISTED))
-        if len(found.suspects) > LISTED:
-            say(f"and {len(found.suspects) - LISTED} more (--json, --out)")
-    print_remarks(
-        {},
-        warnings=found.warnings,
-        assumptions=found.assumptions if verbose else (),
-        verbose=verbose,
-    )
+    if len(found.suspects) > LISTED:
+        say(f"and {len(found.suspects) - LISTED} more (--json, --out)")
+    assumptions = found.assumptions if verbose else ()
+    print_remarks({}, warnings=found.warnings, assumptions=assumptions, verbose=verbose)
 
 
 # --- modes ----------------------------------------------------------------------------------------
@@ -109,8 +105,8 @@ genbounds modes photos/ samples/ --encoder dinov2 --out results
 def modes(
     files: list[Path] = opt.argument(
         "FILE",
-        "Features of the real data, then of one or several models, as for `genbounds score`. "
-        "Each model is held against the real data.",
+        "The real data, then one or several models, each held against them; as for `genbounds "
+        "score`.",
     ),
     *,
     images: list[Path] | None = opt.images_option("once for every file, in their order"),

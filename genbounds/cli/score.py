@@ -11,11 +11,10 @@ import genbounds as gb
 from genbounds._text import display, interval, number, percent, shown
 from genbounds.cli import _options as opt
 from genbounds.cli._command import Answer, command
-from genbounds.cli._terminal import keep, print_remarks, print_table, progress, say
+from genbounds.cli._terminal import keep, notes_of, print_remarks, print_table, progress, say
 
 if TYPE_CHECKING:
     from genbounds.cli._inputs import Models
-    from genbounds.features.thumbnails import Pictures
 
 EXAMPLES = """
 genbounds score real.npy gan.npy diffusion.npy
@@ -34,10 +33,10 @@ ESTIMATORS = "debiased|plugin|infinity"
 def score(
     files: list[Path] = opt.argument(
         "FILE",
-        "Features of the real data (the reference), then one file per model: .npy, .npz, "
+        "Features of the real data (the reference), then of one model each: .npy, .npz, "
         ".safetensors, .pt or .parquet; for fd also statistics (.npz with mu, sigma and n); with "
-        "--encoder also folders and archives of images, or texts. For is, vendi, rke and mean "
-        "every file is a model; is takes class probabilities, mean one column of values.",
+        "--encoder also images or texts. For is (class probabilities), vendi, rke and mean (one "
+        "column of values) every file is a model.",
     ),
     *,
     estimator: str = opt.choice(
@@ -69,7 +68,7 @@ def score(
     from genbounds.cli._media import check_images
     from genbounds.validation import check_choice, check_open_unit
 
-    out, level, verbose = judging.output.out, judging.level, judging.verbose
+    out, level = judging.output.out, judging.level
     spec = choose_metric(judging)
     check_choice("--estimator", estimator, spec.estimators)
     if by is not None:
@@ -82,7 +81,7 @@ def score(
     check_open_unit("--level", level)
     read = Models.read(files, spec, replace(judging, reading=replace(judging.reading, by=by)))
     if by is not None:
-        return by_class(read, level=level, images=images, out=out, verbose=verbose)
+        return by_class(read, judging, images)
     found = Scores(read=read, level=level, warnings=[*read.warnings])
 
     def done(name: str, estimate: gb.estimators.Estimate) -> None:
@@ -104,7 +103,7 @@ def score(
         _score_parts(found, prepared, estimator)
     return Answer(
         document=found.document(),
-        show=lambda: _show(found, verbose=verbose),
+        show=lambda: _show(found, verbose=judging.verbose),
         page=lambda: _page(found, prepared, estimator),
     )
 
@@ -144,10 +143,7 @@ class Scores:
                 name: [score.to_dict() for _, score in points]
                 for name, points in self.growth.items()
             }
-        return document | {
-            "warnings": [warning.to_dict() for warning in self.warnings],
-            "notes": [warning.message for warning in self.warnings],
-        }
+        return document | notes_of(self.warnings)
 
 
 def _score_parts(found: Scores, prepared: gb.estimators.Prepared, estimator: str) -> None:
@@ -241,19 +237,12 @@ def check_by_class(spec: gb.estimators.MetricSpec, *, estimator: str, convergenc
         raise gb.InputError("does not apply with --by: leave one of them out.", "--convergence")
 
 
-def by_class(
-    read: Models,
-    *,
-    level: float,
-    images: Sequence[Path] | None,
-    out: Path | None,
-    verbose: bool,
-) -> Answer:
+def by_class(read: Models, judging: opt.Judging, images: Sequence[Path] | None) -> Answer:
     """Score every class of every model."""
     from genbounds.cli._media import pictures_for_page
     from genbounds.estimators.frechet._by_class import common_classes, rows_by_class
 
-    pictures = pictures_for_page(read.inputs, images, out)
+    pictures = pictures_for_page(read.inputs, images, judging.output.out)
     found: dict[str, gb.ByClass] = {}
     real = read.reference
     assert real is not None, "of fd"
@@ -268,51 +257,35 @@ def by_class(
             advance(done, len(read.models), name)
             with read.named(name):
                 found[name] = gb.frechet_by_class(
-                    model.sample, real.sample, model.classes, real.classes, level=level
+                    model.sample, real.sample, model.classes, real.classes, level=judging.level
                 )
     warnings = [*read.warnings, *read.doubts]
+
+    def page() -> gb.report.Page:
+        shown_of, *fake = zip(pictures, (file.classes for file in read.inputs), strict=True)
+        of = dict(zip(found, fake, strict=True))
+        return gb.report.by_class_page(found, fake=of, real=shown_of, warnings=warnings)
+
     return Answer(
-        document=_by_class_document(found, warnings),
-        show=lambda: _show_classes(found, warnings, verbose=verbose),
-        page=lambda: _by_class_page(found, read, pictures, warnings),
+        document=_by_class_document(found) | notes_of(warnings),
+        show=lambda: _show_classes(found, warnings, verbose=judging.verbose),
+        page=page,
     )
 
 
-def _by_class_document(
-    found: dict[str, gb.ByClass], warnings: Sequence[gb.Diagnostic]
-) -> dict[str, Any]:
+def _by_class_document(found: dict[str, gb.ByClass]) -> dict[str, Any]:
     documents = {name: result.to_dict() for name, result in found.items()}
     rows = [
         {"model": name, "metric": "fd", "class": label, "share": document["shares"][label], **score}
         for name, document in documents.items()
         for label, score in document["classes"].items()
     ]
+    told = ("mean", "whole", "difference", "worst", "reliable", "level")
     models = [
-        {"model": name}
-        | {
-            key: document[key]
-            for key in ("mean", "whole", "difference", "worst", "reliable", "level")
-        }
+        {"model": name, **{key: document[key] for key in told}}
         for name, document in documents.items()
     ]
-    return {
-        "rows": rows,
-        "models": models,
-        "warnings": [warning.to_dict() for warning in warnings],
-        "notes": [warning.message for warning in warnings],
-    }
-
-
-def _by_class_page(
-    found: dict[str, gb.ByClass],
-    read: Models,
-    pictures: Sequence[Pictures],
-    warnings: Sequence[gb.Diagnostic],
-) -> gb.report.Page:
-    real, *fake = zip(pictures, (file.classes for file in read.inputs), strict=True)
-    return gb.report.by_class_page(
-        found, fake=dict(zip(found, fake, strict=True)), real=real, warnings=warnings
-    )
+    return {"rows": rows, "models": models}
 
 
 def _show_classes(

@@ -68,16 +68,15 @@ def select(
     policy: str = opt.option(
         "POLICY",
         "Rule that picks the model to sample next. lucb, elimination and uniform stop once the "
-        "best is certified; random, greedy, fd-ucb, is-ucb, naive-ucb and others spend the whole "
-        "budget, up to 50,000 samples of a model.",
+        "best is certified; random, greedy, fd-ucb and others spend the budget, or 50,000 samples "
+        "of a model.",
         default="lucb",
         offers=opt.policies,
     ),
     policy_option: list[str] | None = opt.option(
         "NAME=VALUE",
-        "Option of the policy, such as constants=printed, kappa=1.6, threshold=none, burn_in=50 "
-        "or refresh=0 of fd-ucb; may be repeated. All of them: the documentation of its class, "
-        "gb.select.FdUcb and so on.",
+        "Option of the policy, such as kappa=1.6 or threshold=none of fd-ucb; may be repeated. "
+        "All of them: the documentation of its class, gb.select.FdUcb and so on.",
     ),
     metric: str = opt.metric_option(opt.growing_metrics),
     confidence: float = opt.option("C", "Confidence of a certified answer.", default=0.95),
@@ -288,8 +287,7 @@ genbounds mixture gan.npy vae.npy --metric rke --reference real.npy --json
 def mixture(
     files: list[Path] = opt.argument(
         "FILE",
-        "Features of the real data (the reference), then of two models or more, as for "
-        "`genbounds score`. For rke every file is a model.",
+        "The reference, then two models or more, as for `genbounds score`. For rke no reference.",
     ),
     *,
     reference: Path | None = opt.REFERENCE,

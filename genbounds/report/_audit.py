@@ -8,19 +8,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from genbounds._text import count, interval, number, percent, short, shown
-from genbounds.report import drawing
-from genbounds.report.blocks import (
-    Block,
-    Cell,
-    Code,
-    Figure,
-    Formula,
-    Link,
-    Notes,
-    Table,
-    Tag,
-    Tone,
-)
+from genbounds.report import blocks, drawing
+from genbounds.report.blocks import Block, Cell, Figure, Notes, Table, Tag, Tone
 from genbounds.report.drawing import COLOUR, DASHED, Canvas, Row, Scale
 from genbounds.report.page import Page, Section, answer_page
 from genbounds.report.wording import measured_lines, verdict_text, verdict_word
@@ -100,7 +89,7 @@ def audit_page(document: Mapping[str, Any], *, bounds: Mapping[str, Bound] | Non
         source = row["source"]
         name = PAPERS[source[:3]][0] + ":" + source[3:] if source[:3] in PAPERS else source
         bound = None if bounds is None else bounds.get(row["id"])
-        formula: list[Block] = [] if bound is None else [bound.claim, Formula(bound.latex)]
+        formula: list[Block] = [] if bound is None else [bound.claim, blocks.Formula(bound.latex)]
         details += [f"{row['id']} ({name})", *formula, _measured(row)]
     if details:
         page.add(Section("What was refuted, and by what", details))
@@ -115,7 +104,7 @@ def verdict_table(rows: Sequence[Mapping[str, Any]], caption: str = "") -> Table
         tag = Tag(verdict_text(word, row.get("refuted_from")), tone)
         tightness = None if word == "refuted" else row["tightness"]
         source = _source(row["source"])
-        cells.append((Code(row["id"]), tag, row["form"], tightness, row["cells"], source))
+        cells.append((blocks.Code(row["id"]), tag, row["form"], tightness, row["cells"], source))
     return Table(("Statement", "Verdict", "Form", "Tightness", "Cases", "Source"), cells, caption)
 
 
@@ -135,9 +124,9 @@ def statement_page(bound: Bound, row: Mapping[str, Any]) -> Page:
         ("Form", bound.form, FORMS[bound.form]),
         ("Tightness", row["tightness"], TIGHTNESS),
     )
-    constants = [(Code(name), short(value)) for name, value in bound.constants.items()]
+    constants = [(blocks.Code(name), short(value)) for name, value in bound.constants.items()]
     statement: list[Block] = [
-        Formula(bound.latex),
+        blocks.Formula(bound.latex),
         Table(("Source",), [(_source(bound.source),)]),
         f"Setting: {bound.setting}.",
         Notes(items=[a.text for a in bound.assumptions], title="Assumptions"),
@@ -157,7 +146,7 @@ def statement_page(bound: Bound, row: Mapping[str, Any]) -> Page:
 
 def _source(text: str) -> Cell:
     """Link a source to its paper, as far as it is one of those that the catalogue transcribes."""
-    return Link(text, PAPERS[text[:3]][1]) if text[:3] in PAPERS else text
+    return blocks.Link(text, PAPERS[text[:3]][1]) if text[:3] in PAPERS else text
 
 
 def _legend(rows: Sequence[Mapping[str, Any]]) -> Notes:

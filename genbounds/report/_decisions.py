@@ -259,13 +259,8 @@ def _curve(
         if floor is not None:
             axes.axhline(floor, color=COLOUR["muted"], linewidth=1.2, linestyle=(0, (1, 2)))
         if at is not None and wanted is not None:
-            style: Style = {
-                "color": COLOUR["accent"],
-                "markersize": 7,
-                "clip_on": False,
-                "zorder": 4,
-            }
-            (mark,) = axes.plot(at, wanted, "o", **style)
+            style: Style = {"color": COLOUR["accent"], "clip_on": False, "zorder": 4}
+            (mark,) = axes.plot(at, wanted, "o", markersize=7, **style)
             canvas.tip(mark, f"n = {number(at)}")
         return canvas
 
@@ -368,12 +363,10 @@ def track_plot(track: Track) -> Figure:
 
 def look_table(track: Track) -> Table:
     """Return the score and the state of every look."""
-    scores, states = [look.score for look in track.looks], [look.state for look in track.looks]
+    scores = {short(look.step): look.score for look in track.looks}
+    states = [look.state for look in track.looks]
     columns: dict[str, list[Cell]] = {
-        "Step": [short(look.step) for look in track.looks],
-        "Score": [score.value for score in scores],
-        "Interval": [wording.interval_of(score) for score in scores],
-        "n": [score.n for score in scores],
+        "n": [score.n for score in scores.values()],
         "State": [Tag(state, STATE_TONES.get(state, "plain")) for state in states],
     }
-    return Table.of(columns | wording.marks_of(scores))
+    return wording.score_table(scores, columns, name="Step", value="Score")

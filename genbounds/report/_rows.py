@@ -13,7 +13,7 @@ from genbounds.report._scores import basis, score_plot, warning_blocks, with_ass
 from genbounds.report.blocks import Block, Cell, Examples, Figure, Notes, Table, Tag, Tone
 from genbounds.report.drawing import COLOUR, DASHED, Canvas, Scale
 from genbounds.report.page import Page, Section, answer_page
-from genbounds.report.wording import mark, score_table, sentence, with_interval
+from genbounds.report.wording import score_table, sentence, with_interval
 from genbounds.results import Diagnostic
 
 if TYPE_CHECKING:
@@ -209,7 +209,6 @@ def class_table(result: ByClass) -> Table:
         "n": [score.n for score in classes.values()],
         "Share of real": [percent(round(result.shares[label], 4)) for label in classes],
         "Worst": ["can be the worst" if label in result.worst else "" for label in classes],
-        "Warnings": [mark(score) for score in classes.values()],
     }
     caption = "Worst first; the intervals of all classes hold together"
     scores = {str(label): score for label, score in classes.items()}

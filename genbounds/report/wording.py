@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -147,16 +147,18 @@ def score_table(
     value: str,
     caption: str = "",
 ) -> Table:
-    """Return names, scores and intervals, and `more` columns by their heads."""
+    """Return names, scores and intervals, `more` columns by their heads, and marks of warnings."""
     columns: dict[str, Sequence[Cell]] = {
         name: [Name(model) for model in scores],
         value: [score.value for score in scores.values()],
         "Interval": [interval_of(score) for score in scores.values()],
+        **more,
     }
-    return Table.of({**columns, **more}, caption)
-
-
-MARK_TONES: dict[str, Tone] = {"unreliable": "bad", "caution": "open"}
+    if any(score.warnings for score in scores.values()):
+        tones: dict[str, Tone] = {"unreliable": "bad", "caution": "open"}
+        marks = map(mark, scores.values())
+        columns["Warnings"] = [Tag(text, tones[text]) if text else "" for text in marks]
+    return Table.of(columns, caption)
 
 
 def comparison_table(scores: Mapping[str, Score], ranking: Ranking | None = None) -> Table:
@@ -183,14 +185,7 @@ def comparison_table(scores: Mapping[str, Score], ranking: Ranking | None = None
         columns["p"] = [
             pvalues.get(name, "–").removeprefix("= ").replace(" ", "") for name in scores
         ]
-    return score_table(scores, columns | marks_of(scores.values()), value="Score")
-
-
-def marks_of(scores: Collection[Score]) -> dict[str, list[Cell]]:
-    """Return a column that marks the scores with warnings, if there are any."""
-    if not any(score.warnings for score in scores):
-        return {}
-    return {"Warnings": [Tag(x, MARK_TONES[x]) if (x := mark(score)) else "" for score in scores]}
+    return score_table(scores, columns, value="Score")
 
 
 TOGETHER = "Read them together; in the last column 1 means as good as real data"
