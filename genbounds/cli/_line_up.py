@@ -55,10 +55,8 @@ class LineUp:
             origins |= fresh
             gb.features.check_same_encoder(origins)
         doubts = dict.fromkeys(doubt for file in inputs for doubt in file.doubts)
+        names = None if reading.contexts is None else common_contexts(inputs)
         real = None if reference is None else inputs.pop(0)
-        names: list[Any] | None = None
-        if reading.contexts is not None:
-            names = common_contexts([*([] if real is None else [real]), *inputs])
         live_encoder = None if encoded is None else encoded.encoder
         waiting, taking_part = iter(inputs), dict[str, Arm | dict[Any, Arm]]()
         for arm in arms:  # in the order given: ties are broken by it

@@ -20,7 +20,7 @@ from genbounds import __version__
 from genbounds.cli import main
 from tests.cli.conftest import listen_to_ctrl_c, on_terminal
 
-COMMAND = [sys.executable, "-m", "genbounds.cli"]
+COMMAND = [sys.executable, "-m", "genbounds"]
 
 
 def process(*arguments: object, **options) -> subprocess.CompletedProcess[str]:

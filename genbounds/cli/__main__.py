@@ -1,6 +1,0 @@
-"""Run the command line as ``python -m genbounds.cli``."""
-
-from genbounds.cli import program
-
-if __name__ == "__main__":
-    program()
