@@ -217,7 +217,7 @@ class Models:
 
         `done` is called with each as it comes. Each carries what is implausible about its file.
         """
-        samples = self.samples
+        samples = {name: file.sample for name, file in self.models.items()}
         reference = None if self.spec.reference == "none" else self.real
         prepared = self.spec.prepared(reference, self.options, list(samples.values()))
         found: dict[str, gb.estimators.Estimate] = {}
