@@ -126,9 +126,11 @@ def shares_differ(
     if (counts > 0.0).all():
         found = score(fake.at_shares(dict(zip(names, reference.tolist(), strict=True))))
         beside = f"; at the reference's shares it is {number(found.value)} ± {number(found.stderr)}"
-    facts: dict[str, Any] = {
-        "name": shown(str(names[worst])),
-        "generated": percent(float(generated[worst])),
-        "reference": percent(float(reference[worst])),
-    }
-    return (warn_of("class-shares", beside=beside, **facts),)
+    seen = warn_of(
+        "class-shares",
+        name=shown(str(names[worst])),
+        generated=percent(float(generated[worst])),
+        reference=percent(float(reference[worst])),
+        beside=beside,
+    )
+    return (seen,)
