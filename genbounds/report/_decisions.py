@@ -369,4 +369,7 @@ def look_table(track: Track) -> Table:
         "n": [score.n for score in scores.values()],
         "State": [Tag(state, STATE_TONES.get(state, "plain")) for state in states],
     }
-    return wording.score_table(scores, columns, name="Step", value="Score")
+    table = wording.score_table(scores, columns, name="Step", value="Score")
+    # Steps sort as numbers, names do not.
+    rows = [(step, *row[1:]) for step, row in zip(scores, table.rows, strict=True)]
+    return Table(table.columns, rows)

@@ -210,6 +210,7 @@ SORTED_BY = """() => [...document.querySelectorAll("table")].flatMap((table) =>
 def leading(text: str) -> float | None:
     """Return the number that a cell begins with: of a share, a score, an interval."""
     plain = text.replace("\u202f", "").replace("\u2212", "-").lstrip("[")
+    plain = re.sub("^10(?=[⁻⁰¹²³⁴⁵⁶⁷⁸⁹])", "1·10", plain)
     found = re.match(r"(-?[\d.]+)(?:·10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))?(?![\w.])", plain)
     if found is None:
         return None
