@@ -364,12 +364,9 @@ def track_plot(track: Track) -> Figure:
 def look_table(track: Track) -> Table:
     """Return the score and the state of every look."""
     scores = {short(look.step): look.score for look in track.looks}
-    states = [look.state for look in track.looks]
-    columns: dict[str, list[Cell]] = {
-        "n": [score.n for score in scores.values()],
-        "State": [Tag(state, STATE_TONES.get(state, "plain")) for state in states],
-    }
-    table = wording.score_table(scores, columns, name="Step", value="Score")
+    states = [Tag(x.state, STATE_TONES.get(x.state, "plain")) for x in track.looks]
+    more: dict[str, list[Cell]] = {"n": [s.n for s in scores.values()], "State": [*states]}
+    table = wording.score_table(scores, more, name="Step", value="Score")
     # Steps sort as numbers, names do not.
     rows = [(step, *row[1:]) for step, row in zip(scores, table.rows, strict=True)]
     return Table(table.columns, rows)
