@@ -342,6 +342,5 @@ def blamed(argument: str, of: str = "") -> Iterator[None]:
     except (Exception, SystemExit) as error:
         what, whose = said_by(error), f"of {display(of)} " if of else ""
         raise InputError(
-            f"{whose}fails: {type(error).__name__}{': ' + what if what else ''}.",
-            argument=argument,
+            f"{whose}fails: {type(error).__name__}{': ' + what if what else ''}.", argument=argument
         ) from error

@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 from genbounds._text import display
 from genbounds.core import close_rows
 from genbounds.core.close_rows import SEED
-from genbounds.core.design import Design, Index, design_of
+from genbounds.core.design import Design, Index, design_of, row_design
+from genbounds.core.estimate import small_sample
 from genbounds.core.moments import Moments, is_narrow, spread_rows
 from genbounds.diagnostics import Severity, warn_of
 from genbounds.results import Diagnostic
@@ -150,6 +151,11 @@ class Checked:
     what: str = ""
     findings: Findings = Findings()
 
+    @cached_property
+    def drawing(self) -> Design:
+        """Its design; of independent rows, that each is a unit of its own."""
+        return self.design or row_design(len(self.rows))
+
     @property
     def labels(self) -> NDArray[Any] | None:
         """What its groups are called; None for rows that nothing else shares."""
@@ -191,6 +197,19 @@ class Checked:
         if found.step > COARSE:
             signs.append(warn_of("rounded-features", whose=whose, step=found.step))
         return tuple(signs)
+
+
+def few_rows(*samples: Checked) -> tuple[Diagnostic, ...]:
+    """Warn of samples with few rows or few independent groups of them."""
+    return tuple(
+        warning
+        for one in samples
+        for warning in small_sample(
+            one.drawing.effective,
+            name=one.what if len(samples) > 1 else "",
+            units=one.drawing.free_units,
+        )
+    )
 
 
 def few_seeds(seeds: int) -> tuple[Diagnostic, ...]:

@@ -343,8 +343,7 @@ def common_once(ids: NDArray[np.uint64], others: NDArray[np.uint64]) -> NDArray[
 
 
 def has_new_entries(
-    common: NDArray[np.uint64],
-    samples: Sequence[tuple[NDArray[np.uint64], NDArray[np.floating]]],
+    common: NDArray[np.uint64], samples: Sequence[tuple[NDArray[np.uint64], NDArray[np.floating]]]
 ) -> bool:
     """Whether a common row has entries that no other row has: no row of a discrete distribution.
 

@@ -34,14 +34,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from genbounds.core.crossed import crossed_bias, error_of_seeds, seeds_and_cells, with_seeds
-from genbounds.core.design import (
-    Design,
-    Groups,
-    Index,
-    pairs_between,
-    pairs_within,
-    sums_by,
-)
+from genbounds.core.design import Design, Groups, Index, pairs_between, pairs_within, sums_by
 from genbounds.core.estimate import SampleError, Tails
 from genbounds.core.moments import BLOCK_BYTES, random_parts
 from genbounds.validation import Float

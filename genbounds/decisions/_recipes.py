@@ -10,23 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from genbounds import estimators
 from genbounds._json import AsJson
 from genbounds._random_effects import paule_mandel
 from genbounds._tables import Line
 from genbounds._text import count, number, percent
 from genbounds.decisions._estimates import estimated
-from genbounds.estimators import (
-    Estimate,
-    EstimateDifference,
-    SampleError,
-    check_comparable,
-    difference,
-    metric_spec,
-    rank,
-    shared_rows,
-    student_quantile,
-    welch_degrees_of_freedom,
-)
+from genbounds.estimators import Estimate, EstimateDifference, SampleError
 from genbounds.origins import compared
 from genbounds.results import Ranking
 from genbounds.validation import Float, InputError
@@ -163,14 +153,14 @@ def compare_recipes(
     """
     runs = _named_runs(recipes)
     samples = {run: x for of_recipe in runs.values() for run, x in of_recipe.items()}
-    spec = metric_spec(metric)
+    spec = estimators.metric_spec(metric)
     _, by_run = estimated(spec, samples, reference, options)
-    check_comparable(by_run)
+    estimators.check_comparable(by_run)
     estimates = {name: [by_run[run] for run in of_recipe] for name, of_recipe in runs.items()}
     ranking = rank_recipes(estimates, metric=spec.name, level=level)
     rows = {name: estimate.sample.row_ids for name, estimate in by_run.items()}
     origins = compared({**samples, "`reference`": reference})
-    return replace(ranking, warnings=(*ranking.warnings, *shared_rows(rows), *origins))
+    return replace(ranking, warnings=(*ranking.warnings, *estimators.shared_rows(rows), *origins))
 
 
 def rank_recipes(
@@ -192,7 +182,7 @@ def rank_recipes(
     """
     joint = _Joint(estimates)
     means = {name: joint.mean(name) for name in estimates}
-    ranking = rank(means, metric=metric, level=level, gap=joint.gap)
+    ranking = estimators.rank(means, metric=metric, level=level, gap=joint.gap)
     noise = {name: joint.noise(name) for name in ranking.scores}
     assumptions = (
         ranking.assumptions[0],
@@ -274,7 +264,7 @@ class _Joint:
         return EstimateDifference(
             value=a.mean - b.mean,
             stderr=math.sqrt(sum(variance for variance, _ in parts)),
-            degrees_of_freedom=welch_degrees_of_freedom(*parts),
+            degrees_of_freedom=estimators.welch_degrees_of_freedom(*parts),
         )
 
     def noise(self, name: str) -> SeedNoise:
@@ -294,7 +284,7 @@ def _covariance(estimates: Sequence[Estimate]) -> Float:
     variances = np.array([estimate.variance for estimate in estimates])
     out: Float = np.diag(variances)
     for i, j in combinations(range(len(estimates)), 2):
-        apart = difference(estimates[i], estimates[j]).stderr ** 2
+        apart = estimators.difference(estimates[i], estimates[j]).stderr ** 2
         out[i, j] = out[j, i] = (variances[i] + variances[j] - apart) / 2.0
     return out
 
@@ -368,5 +358,5 @@ def half_width(level: float, variance: float, degrees_of_freedom: float, known: 
     whenever the estimated variance is small by chance: with two of its own, intervals then cover
     92 to 94 %. (Differences of two such means keep Welch's: theirs err on the safe side as it is.)
     """
-    estimated = student_quantile(level, degrees_of_freedom) * math.sqrt(variance)
-    return math.hypot(estimated, student_quantile(level) * math.sqrt(known))
+    estimated = estimators.student_quantile(level, degrees_of_freedom) * math.sqrt(variance)
+    return math.hypot(estimated, estimators.student_quantile(level) * math.sqrt(known))

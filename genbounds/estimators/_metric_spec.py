@@ -188,7 +188,7 @@ class MetricSpec:
         if self.fixed_size:
             raise InputError(
                 f"metric {self.name!r} depends on the sample size, and {purpose} takes several: "
-                "compare samples of one size with gb.compare (genbounds score).",
+                "compare samples of one size with gb.compare (genbounds score)."
             )
 
     def prepared(
@@ -325,8 +325,5 @@ def function_spec(function: Callable[[Rows], Estimate]) -> MetricSpec:
 def _spec_of(name: str, prepared: Prepared) -> MetricSpec:
     """Describe a metric that holds its own reference."""
     return MetricSpec(
-        name=name,
-        title=name,
-        prepare=lambda reference, options, models: prepared,
-        reference="none",
+        name=name, title=name, prepare=lambda reference, options, models: prepared, reference="none"
     )

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from genbounds._text import number
 from genbounds.core.checks import Checked, check_rows, refuse_moments, row_ids
 from genbounds.core.close_rows import judge_common_rows
-from genbounds.core.design import row_design
 from genbounds.core.estimate import Estimate, small_sample
 from genbounds.diagnostics import warn_of
 from genbounds.estimators._mean import mean_by_design
@@ -132,7 +131,7 @@ class TrainingRows:
         seen = check_rows("fake", fake, needs="AuthPct needs")
         check_same_dimension("fake", seen.rows.shape[1], self._name, self.d)
         authentic = self.authentic(seen.rows)
-        design = seen.design or row_design(authentic.size)
+        design = seen.drawing
         found = mean_by_design(authentic.astype(np.float64), design)
         # As many independent rows would show the share with this variance.
         n, spread = float(design.units), found.value * (1.0 - found.value)
@@ -304,7 +303,7 @@ class MifidReference:
         distance = self._distance.estimate(fake, estimator=estimator)
         seen = check_rows("fake", fake, needs="MIFID needs")
         check_directions("fake", seen.rows)
-        design = seen.design or row_design(len(seen.rows))
+        design = seen.drawing
         cosine = mean_by_design(cosine_distances(seen.rows, self._rows), design)
         penalised = cosine.value < self.threshold
         found = _ratio(distance, cosine, estimator) if penalised else distance

@@ -273,11 +273,7 @@ def _half_values(rows: NDArray[Any], design: Design) -> list[float] | None:
 
 
 def inception_score(
-    probs: Any,
-    *,
-    estimator: str = "debiased",
-    level: float = 0.95,
-    interval: str = "influence",
+    probs: Any, *, estimator: str = "debiased", level: float = 0.95, interval: str = "influence"
 ) -> Score:
     """Inception score of class posteriors: ``exp E KL(p(y|x) ‖ p(y))``.
 

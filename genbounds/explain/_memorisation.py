@@ -12,17 +12,9 @@ from genbounds._process import threads_for
 from genbounds._tables import Line, Warned, new_axes
 from genbounds._text import count, number, percent
 from genbounds.diagnostics import warn_of
-from genbounds.explain import _checks, _exact
+from genbounds.explain import _checks, _exact, _nearest
 from genbounds.explain._exact import Excess, Suspect
-from genbounds.explain._nearest import (
-    Index,
-    Mask,
-    Neighbours,
-    Pool,
-    check_rows,
-    neighbours,
-    pool_of,
-)
+from genbounds.explain._nearest import Index, Mask, Pool
 from genbounds.origins import compared
 from genbounds.results import Diagnostic, hedged
 from genbounds.samples import features_of
@@ -304,15 +296,15 @@ def memorisation(
     check_open_unit("fdr", fdr)
     check_open_unit("closer", closer)
     generated = check_features("fake", features_of(fake), minimum=1)
-    check_rows("fake", generated)
+    _nearest.check_rows("fake", generated)
     rng = seeded(check_count("seed", seed, minimum=0), "order")
-    pool = pool_of(train, heldout, rng)
+    pool = _nearest.pool_of(train, heldout, rng)
     check_same_dimension("fake", generated.shape[1], "train", pool.rows.shape[1])
     origins = compared({"`fake`": fake, "`train`": train, "`heldout`": heldout})
 
     with threads_for(float(len(pool.rows)) * max(generated.size, pool.rows.size)):
         limit, usual, checks = _checks.real_rows(pool, float(closer))
-        nearest = neighbours(generated, pool)
+        nearest = _nearest.neighbours(generated, pool)
     ratio, unit = nearest.ratio, pool.unit[nearest.row]
     near = ratio <= limit
     total, trained = pool.sizes
@@ -365,7 +357,7 @@ def _closeness(unit: Index, ratio: Float, pool: Pool, chosen: Mask) -> Float:
 
 
 def _suspects(
-    found: Neighbours, near: Mask, pool: Pool, fdr: float, odds: float
+    found: _nearest.Neighbours, near: Mask, pool: Pool, fdr: float, odds: float
 ) -> Iterator[Suspect]:
     """List training rows by the generated row that is nearest to each."""
     unit, ratio = pool.unit[found.row], found.ratio

@@ -14,7 +14,7 @@ from genbounds._process import silenced, threads_for
 from genbounds._tables import Line, Warned
 from genbounds._text import count, interval, listed, number, percent
 from genbounds.core.checks import Checked, check_sample, drawn, leaked, row_ids
-from genbounds.core.design import Design, design_of, row_design
+from genbounds.core.design import Design, design_of
 from genbounds.core.difference import any_shared
 from genbounds.explain._exact import Index, Mask, fisher, holm, ratio_interval
 from genbounds.origins import compared
@@ -244,7 +244,7 @@ def modes(fake: Any, real: Any, *, level: float = 0.95, seed: int = 0) -> Modes:
     origins = compared({"`fake`": fake, "`real`": real})
     x, y = ours.rows, theirs.rows
     check_same_dimension("fake", x.shape[1], "real", y.shape[1])
-    designs = [side.design or row_design(len(side.rows)) for side in (ours, theirs)]
+    designs = [side.drawing for side in (ours, theirs)]
     discovery, counted = _divided(designs[0], designs[1], seeded(seed, "halves"))
     with threads_for(float(len(x)) * y.size):
         cells = find_cells(x, y, discovery, seed)

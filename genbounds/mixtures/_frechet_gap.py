@@ -22,13 +22,7 @@ from numpy.typing import NDArray
 
 from genbounds.core.linalg import EPS
 from genbounds.estimators import Estimate, FrechetReference, Moments, SampleError, difference
-from genbounds.mixtures._frechet import (
-    MixtureDistance,
-    Part,
-    assuming,
-    least_distance,
-    mixed_sample,
-)
+from genbounds.mixtures import _frechet
 from genbounds.mixtures._kernel import FEWER, PILOT, Gaps, Weighed, parts
 from genbounds.validation import Float, InputError
 
@@ -73,17 +67,17 @@ class FrechetJudge:
             [one[parts(len(one))[part]] for one in rows.values()] for part in range(2)
         )
         moments = [Moments.from_features(one) for one in fitting]
-        fitted = MixtureDistance(moments, self._fitting)
-        weights = least_distance(fitted) if len(rows) > 1 else np.ones(1)
+        fitted = _frechet.MixtureDistance(moments, self._fitting)
+        weights = _frechet.least_distance(fitted) if len(rows) > 1 else np.ones(1)
         bound = Potentials.between(fitted.mixed(weights), self._fitting)
         # Rows are called by number, so that those of the mixture are known as those of an arm.
         ends = np.cumsum([len(one) for one in certifying])
         names = np.split(np.arange(ends[-1]), ends[:-1])
         arms = [
-            Part(one, units, np.zeros_like(units), np.full(len(one), 1.0 / len(one)))
+            _frechet.Part(one, units, np.zeros_like(units), np.full(len(one), 1.0 / len(one)))
             for one, units in zip(certifying, names, strict=True)
         ]
-        mixed = self._reference.estimate(mixed_sample(arms, weights))
+        mixed = self._reference.estimate(_frechet.mixed_sample(arms, weights))
         below = [
             self._linear(bound, one, units) for one, units in zip(certifying, names, strict=True)
         ]
@@ -96,7 +90,7 @@ class FrechetJudge:
         )
         return Weighed(
             weights=weights,
-            estimates=[assuming(mixed, alone), *alone],
+            estimates=[_frechet.assuming(mixed, alone), *alone],
             gaps=gaps,
             guess=self._guess(fitted(weights)[0], weights, bound, fitting),
         )

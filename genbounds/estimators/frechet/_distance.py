@@ -21,12 +21,7 @@ from genbounds.diagnostics import warn_of
 from genbounds.estimators._extrapolation import Subsets, not_independent
 from genbounds.estimators.frechet._debias import debias, infinity, plugin
 from genbounds.estimators.frechet._pair import plugin_value
-from genbounds.estimators.frechet._sample import (
-    FEW_RATIO,
-    FrechetSample,
-    sample_of,
-    sample_of_rows,
-)
+from genbounds.estimators.frechet._sample import FEW_RATIO, FrechetSample, sample_of, sample_of_rows
 from genbounds.origins import UNKNOWN, check_same_encoder, origin_of
 from genbounds.results import Score
 from genbounds.samples import Sample

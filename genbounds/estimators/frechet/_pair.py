@@ -370,11 +370,7 @@ def make_estimate(
         reference=two,
         shared_variance=shared_variance,
         lower_limit=0.0,
-        warnings=(
-            *drawing_warnings(*(sample.seen for sample in samples)),
-            *warnings,
-            *of_samples,
-        ),
+        warnings=(*drawing_warnings(*(sample.seen for sample in samples)), *warnings, *of_samples),
         assumptions=assumed + assumptions,
         details=details,
     )

@@ -252,12 +252,7 @@ class FrechetSample:
             weights = None if design is None or design.independent else design.weights
             moments = row_moments(self.rows, index, weights=weights, dtype=self.precision)
         return FrechetSample(
-            self.name,
-            moments,
-            rows=self.rows,
-            index=index,
-            design=design,
-            precision=self.precision,
+            self.name, moments, rows=self.rows, index=index, design=design, precision=self.precision
         )
 
 

@@ -22,7 +22,7 @@ import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds.core.checks import Checked, check_rows, drawn, leaked, shared_rows
-from genbounds.core.design import Design, Index, row_design, sums_by
+from genbounds.core.design import Design, Index, sums_by
 from genbounds.core.estimate import EXACT, SampleError, Tails, welch_degrees_of_freedom
 from genbounds.core.scale import factor_of
 from genbounds.estimators.kernels import _pair_kernels as kernels
@@ -510,7 +510,7 @@ def folded(samples: Sequence[tuple[str, Checked]], folds: int, seed: int) -> lis
     InputError
         If a sample has too few units, or a stratum has none in some fold.
     """
-    designs = [seen.design or row_design(len(seen.rows)) for _, seen in samples]
+    designs = [seen.drawing for _, seen in samples]
     names = _names(designs)
     rng = seeded(seed, "folds")
     fold = np.full(1 + max(int(one.max()) for one in names), -1)

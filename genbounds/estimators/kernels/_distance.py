@@ -26,7 +26,6 @@ from genbounds._process import threads_for
 from genbounds._text import number, quoted
 from genbounds.core.checks import check_rows, drawing_warnings
 from genbounds.core.class_shares import classes_of, score_by_class
-from genbounds.core.design import row_design
 from genbounds.core.estimate import Estimate, heavy_tails
 from genbounds.core.moments import row_blocks, spread_rows
 from genbounds.core.scale import factor_of, scaled_back
@@ -329,7 +328,7 @@ class KernelReference:
         with threads_for(_work(real)):
             self.sample = check_rows("real", real, needs=NEEDS, minimum=MINIMUM, crossed=True)
             self._rows = self.sample.rows
-            self._weights = (self.sample.design or row_design(self.n)).weights
+            self._weights = self.sample.drawing.weights
             self._largest = self._checked("real", self._rows)
             self._kernel = kernels.pair_kernel(kernel, bandwidth, self._rows, largest=self._largest)
         # By the unit of the features, and whether the kernel is evaluated in single precision.

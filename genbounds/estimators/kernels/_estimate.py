@@ -16,17 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.core.checks import Checked, drawn
-from genbounds.core.design import Design, Index, row_design
-from genbounds.core.estimate import (
-    Estimate,
-    SampleError,
-    Tails,
-    bias_left,
-    mean_variance,
-    skewed,
-    small_sample,
-)
+from genbounds.core.checks import Checked, drawn, few_rows
+from genbounds.core.design import Design, Index
+from genbounds.core.estimate import Estimate, SampleError, Tails, bias_left, mean_variance, skewed
 from genbounds.core.expansion import FormOfNumbers, RowTerms, WeightedSums, expand
 from genbounds.core.two_samples import mixed_square, shared_error, shared_units, with_mixed_term
 from genbounds.estimators.kernels._pair_kernels import (
@@ -219,7 +211,7 @@ def kernel_estimate(
 
     `real_within`: the sums of the real one; `by_rows`: whether rows of both are independent.
     """
-    one, two = (sample.design or row_design(len(sample.rows)) for sample in seen)
+    one, two = (sample.drawing for sample in seen)
     fake, real = (sample.rows for sample in seen)
     squares = Squares(symmetric=False)
     blocks = squares.through(kernel_blocks(kernel, fake, real))
@@ -235,11 +227,6 @@ def kernel_estimate(
         replace(skewed(error), units=each.labels) for error, each in zip(errors, seen, strict=True)
     )
     left_in = estimator == "plugin"
-    few = [
-        warning
-        for name, design in (("generated", one), ("reference", two))
-        for warning in small_sample(design.effective, name=name, units=design.free_units)
-    ]
     return Estimate(
         title=kernel.title,
         estimator=estimator,
@@ -250,7 +237,7 @@ def kernel_estimate(
         shared_variance=shared_variance,
         lower_limit=0.0,
         statistic=kernel.label,
-        warnings=(*([bias_left(bias)] if left_in else []), *few),
+        warnings=(*([bias_left(bias)] if left_in else []), *few_rows(*seen)),
         assumptions=_assumptions(seen, kernel, by_rows=by_rows),
     )
 

@@ -19,7 +19,6 @@ import numpy as np
 from genbounds._tables import Line, Warned
 from genbounds._text import number, percent, quoted
 from genbounds.core.checks import Checked, drawn, leaked
-from genbounds.core.design import row_design
 from genbounds.estimators.neighbours._pairs import Rows
 from genbounds.estimators.neighbours._reference import inspected, unit_keys
 from genbounds.estimators.neighbours._scored import share_limit, units_of
@@ -243,7 +242,7 @@ def _parts(seen: Checked, seed: int) -> tuple[Rows, Rows, Rows]:
 
     Units that both samples share are in the same part of either.
     """
-    design = seen.design or row_design(len(seen.rows))
+    design = seen.drawing
     keys = unit_keys(design, 1, seed)[0][design.unit]
     order = seeded(seed, "single").permutation(design.n)
     _, first = np.unique(design.unit[order], return_index=True)

@@ -14,14 +14,9 @@ from genbounds.core.checks import leaked
 from genbounds.core.estimate import Estimate
 from genbounds.diagnostics import warn_of
 from genbounds.estimators._metric_spec import MetricSpec, Prepared
+from genbounds.estimators.neighbours import _scored
 from genbounds.estimators.neighbours._reference import LARGEST_GROUP, NeighbourReference
-from genbounds.estimators.neighbours._scored import (
-    TITLES,
-    NeighbourScores,
-    PrecisionRecall,
-    Scored,
-    not_alone,
-)
+from genbounds.estimators.neighbours._scored import NeighbourScores, PrecisionRecall
 from genbounds.results import Score
 from genbounds.samples import Sample, features_of
 from genbounds.validation import (
@@ -140,14 +135,14 @@ def neighbour_estimates(reference: NeighbourReference, fake: Any) -> NeighbourSc
 
     return NeighbourScores(
         *(
-            replace(one, assumptions=(*one.assumptions, not_alone(name)), together=together)
+            replace(one, assumptions=(*one.assumptions, _scored.not_alone(name)), together=together)
             for name, one in scored.estimates().items()
         )
     )
 
 
 def _read(
-    scored: Scored,
+    scored: _scored.Scored,
     reference: NeighbourReference,
     null: Any,
     *,
@@ -198,7 +193,7 @@ def _check_null(null: Any, reference: NeighbourReference) -> None:
         )
 
 
-def _null_of(null: Any, reference: NeighbourReference, scored: Scored) -> Float:
+def _null_of(null: Any, reference: NeighbourReference, scored: _scored.Scored) -> Float:
     """Score real data of the sizes and in the halves of the scored sample."""
     if isinstance(null, str):
         return scored.exact_nulls(reference.null(scored.m))
@@ -249,7 +244,7 @@ def _prepare(
 METRICS = tuple(
     MetricSpec(
         name=name,
-        title=TITLES[name],
+        title=_scored.TITLES[name],
         summary=summary,
         prepare=partial(_prepare, name),
         higher_is_better=True,

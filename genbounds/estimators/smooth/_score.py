@@ -12,9 +12,9 @@ import numpy as np
 
 from genbounds._scratch import is_dask_array
 from genbounds._text import quoted
-from genbounds.core.checks import Checked, check_rows, drawing_warnings, drawn
+from genbounds.core.checks import Checked, check_rows, drawing_warnings, drawn, few_rows
 from genbounds.core.class_shares import classes_of, score_by_class
-from genbounds.core.design import Design, row_design
+from genbounds.core.design import Design
 from genbounds.core.estimate import (
     EXACT,
     Estimate,
@@ -22,7 +22,6 @@ from genbounds.core.estimate import (
     beyond_double,
     bias_left,
     heavy_tails,
-    small_sample,
     studentised_interval,
 )
 from genbounds.core.moments import Moments
@@ -208,7 +207,7 @@ class SmoothReference:
             check_same_encoder({"`fake`": origin_of(fake), "`real`": self._origin})
             check_same_dimension("fake", seen[0].rows.shape[1], "real", self.d or 0)
             seen.append(self._real)
-        designs = [sample.design or row_design(len(sample.rows)) for sample in seen]
+        designs = [sample.drawing for sample in seen]
         with blamed("function", of=score.name):
             value, errors, shared, warnings = _expanded(score, seen, designs)
         errors = [
@@ -236,14 +235,9 @@ class SmoothReference:
             assumptions=(*drawings, shape),
             details=(f"{score.derivative} products along {score.probes} random directions",),
         )
-        few = [
-            warning
-            for name, design in zip(names, designs, strict=True)
-            for warning in small_sample(design.effective, name=name, units=design.free_units)
-        ]
         drawing = drawing_warnings(*seen) if len(seen) == 2 else seen[0].warnings
         left = [bias_left(bias)] if plugin else []
-        return found.warned(*drawing, *heavy_tails(found), *few, *warnings, *left)
+        return found.warned(*drawing, *heavy_tails(found), *few_rows(*seen), *warnings, *left)
 
 
 def _expanded(

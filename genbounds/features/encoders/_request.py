@@ -16,13 +16,7 @@ from numpy.typing import NDArray
 
 from genbounds._process import silenced
 from genbounds._text import display
-from genbounds.features._encoder import (
-    Encoder,
-    FunctionEncoder,
-    Preprocessing,
-    evaluating,
-    stack_images,
-)
+from genbounds.features import _encoder
 from genbounds.features.encoders._weights import file_digest, versions
 from genbounds.files import library
 from genbounds.origins import RANDOM
@@ -85,9 +79,9 @@ class Request:
             raise InputError(f"{display(path)}: has its own weights: leave --weights out.")
         return path
 
-    def preprocessing(self, **defaults: Any) -> Preprocessing:
+    def preprocessing(self, **defaults: Any) -> _encoder.Preprocessing:
         """Return the model's own preprocessing, with what the user asked for in its place."""
-        known = {field.name for field in fields(Preprocessing)}
+        known = {field.name for field in fields(_encoder.Preprocessing)}
         if unknown := set(self.overrides) - known:
             raise InputError(
                 f"`preprocessing` has no {', '.join(sorted(unknown))}: it has {', '.join(known)}."
@@ -95,7 +89,7 @@ class Request:
         if "size" in self.overrides and "resize" not in self.overrides:
             # The model's margin for the crop belongs to its own size.
             defaults = {key: value for key, value in defaults.items() if key != "resize"}
-        return Preprocessing(**(defaults | self.overrides))
+        return _encoder.Preprocessing(**(defaults | self.overrides))
 
     def without_options(self, *, of: str) -> None:
         """Refuse what this kind of encoder would ignore."""
@@ -142,7 +136,7 @@ class Request:
         weights: str | None = None,
         pixels: Any = None,
         **defaults: Any,
-    ) -> Encoder:
+    ) -> _encoder.Encoder:
         """Make an encoder of a network.
 
         Parameters
@@ -168,8 +162,8 @@ class Request:
             # There is no such device, or not enough memory on it.
             raise InputError(f"--device {self.device}: {display(error, limit=160)}") from error
         called = name or self.name
-        return FunctionEncoder(
-            encode=lambda batch: self._run(network, stack_images(batch), called),
+        return _encoder.FunctionEncoder(
+            encode=lambda batch: self._run(network, _encoder.stack_images(batch), called),
             takes="images",
             preprocessing=preprocessing,
             description={
@@ -191,7 +185,7 @@ class Request:
             enabled=self.precision != "float32",
         )
         try:
-            with torch.inference_mode(), mixed, evaluating(network):
+            with torch.inference_mode(), mixed, _encoder.evaluating(network):
                 features = network(torch.from_numpy(images).to(self.device))
         except torch.OutOfMemoryError as error:
             raise InputError(

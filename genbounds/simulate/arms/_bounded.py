@@ -14,13 +14,7 @@ from numpy.typing import ArrayLike
 
 from genbounds.bounds import Facts, entropy_sum
 from genbounds.simulate.arms import _tilting as tilting
-from genbounds.simulate.arms._arm import (
-    Names,
-    Statistics,
-    SyntheticArm,
-    Tilted,
-    check_shares,
-)
+from genbounds.simulate.arms._arm import Names, Statistics, SyntheticArm, Tilted, check_shares
 from genbounds.validation import Float, InputError, check_count, check_positive
 
 _LARGEST_TILT = 6.0  # of log a: parameters are multiplied by e^(±6) at most
