@@ -14,20 +14,13 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
+from genbounds import validation
 from genbounds._scratch import is_dask_array, row_blocks_of_dask
 from genbounds.core.linalg import mirror_lower, symmetric_part
 from genbounds.files import Statistics, display, read_statistics, write_statistics
 from genbounds.origins import UNKNOWN, check_same_encoder, origin_of, together
 from genbounds.samples import Sample
-from genbounds.validation import (
-    Float,
-    InputError,
-    as_floats,
-    check_count,
-    check_features,
-    check_finite,
-    on_dask,
-)
+from genbounds.validation import Float, InputError
 
 # --- A random part of rows that are gone: parts join, in any order, as if drawn at once -----------
 
@@ -154,8 +147,8 @@ class Moments:
     _kept: KeptRows | None = None
 
     def __init__(self, mean: Any, cov: Any, n: int | None = None) -> None:
-        mean = np.array(as_floats("mean", mean))
-        cov = as_floats("cov", cov)
+        mean = np.array(validation.as_floats("mean", mean))
+        cov = validation.as_floats("cov", cov)
         if mean.ndim != 1 or mean.size < 1:
             raise InputError(f"must have shape (d,); got shape {mean.shape}.", argument="mean")
         if cov.shape != (mean.size, mean.size):
@@ -168,14 +161,14 @@ class Moments:
             raise InputError("has NaN or infinite entries.", argument="mean")
         largest = max(float(cov.max()), -float(cov.min()))
         if not largest <= LARGEST_VARIANCE:
-            check_finite("cov", cov)
+            validation.check_finite("cov", cov)
         cov, asymmetry = symmetric_part(cov)
         if not asymmetry <= SYMMETRY_RTOL * largest:
             raise InputError("is not symmetric: it is not a covariance matrix.", argument="cov")
         if not (np.diagonal(cov) >= 0.0).all():
             raise InputError("has a negative variance on its diagonal.", argument="cov")
         self.mean, self._cov = mean, cov
-        self.n = None if n is None else check_count("n", n, minimum=2)
+        self.n = None if n is None else validation.check_count("n", n, minimum=2)
 
     @classmethod
     def from_features(cls, x: Any, *, keep: int = 0, seed: int = 0) -> Moments:
@@ -201,7 +194,7 @@ class Moments:
             )
         check_keep(keep)
         blocks = row_blocks_of_dask(x) if is_dask_array(x) else None
-        rows = check_features("x", x, minimum=1) if blocks is None else x
+        rows = validation.check_features("x", x, minimum=1) if blocks is None else x
         chosen = choose_rows(len(rows), keep, seed) if keep else None
         if blocks is None:
             moments, kept = _of_rows(rows, 0, chosen)
@@ -225,7 +218,7 @@ class Moments:
             (`size_known` is False); ``Moments(mean, cov)`` says that they are exact.
         """
         found = read_statistics(path)
-        n = None if n is None else check_count("n", n, minimum=2)
+        n = None if n is None else validation.check_count("n", n, minimum=2)
         try:
             return cls.from_statistics(found, n)
         except InputError as error:
@@ -303,7 +296,7 @@ class Moments:
         InputError
             If these moments are exactly known, or the batch does not fit; they stay as they were.
         """
-        rows = check_features("batch", batch, minimum=1)
+        rows = validation.check_features("batch", batch, minimum=1)
         if self.n is None:
             raise InputError("exactly known moments (n=None) cannot absorb samples.")
         if rows.shape[1] != self.d:
@@ -312,7 +305,7 @@ class Moments:
             )
         check_same_encoder({"these moments": self.origin, "`batch`": origin_of(batch)})
         for positions, block in row_blocks(rows):  # all checked before any is absorbed
-            check_finite("batch", block, first_row=int(positions[0]))
+            validation.check_finite("batch", block, first_row=int(positions[0]))
         if self._kept is not None:
             before, limit = self._kept.n, self._kept.limit
             part = np.array(rows[choose_rows(len(rows), limit, before)])
@@ -474,10 +467,10 @@ def _of_rows(
     rows: Any, first: int, chosen: NDArray[np.intp] | None
 ) -> tuple[Moments, NDArray[Any] | None]:
     """Moments of rows that come after `first` others, and those whose number is `chosen`."""
-    rows = check_features("x", rows, minimum=1)
+    rows = validation.check_features("x", rows, minimum=1)
     moments = Moments.empty(rows.shape[1])
     for positions, block in row_blocks(rows):
-        check_finite("x", block, first_row=first + int(positions[0]))
+        validation.check_finite("x", block, first_row=first + int(positions[0]))
         moments._absorb_block(block)
     if chosen is None:
         return moments, None
@@ -507,7 +500,7 @@ def _on_workers(
         pairs = zip(parts[::2], parts[1::2], strict=False)
         parts = [delayed(_joined)(*pair) for pair in pairs] + alone
     found: Moments
-    found, kept = on_dask("x", parts[0].compute)
+    found, kept = validation.on_dask("x", parts[0].compute)
     if (found.n, found.d) != shape:
         raise InputError(
             f"has blocks that hold {(found.n, found.d)}, where {shape} was said.", argument="x"
@@ -517,7 +510,7 @@ def _on_workers(
 
 def check_keep(keep: int) -> None:
     """Refuse to keep rows that are too few to tell of fourth moments; 0: none."""
-    if 0 < check_count("keep", keep, minimum=0) < LEAST_KEPT:
+    if 0 < validation.check_count("keep", keep, minimum=0) < LEAST_KEPT:
         raise InputError(
             f"must be 0 or at least {LEAST_KEPT}: fewer rows say nothing of fourth moments; "
             f"got {keep}.",

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds import validation
 from genbounds.core.design import design_of, row_design
 from genbounds.core.moments import BLOCK_BYTES, Moments
 from genbounds.estimators._compare import prepare_all
@@ -17,13 +18,7 @@ from genbounds.estimators._metrics import metric_spec
 from genbounds.files import gather
 from genbounds.results import Score
 from genbounds.samples import Sample
-from genbounds.validation import (
-    InputError,
-    about_model,
-    check_count,
-    check_features,
-    check_open_unit,
-)
+from genbounds.validation import InputError
 
 HALVINGS = 5
 """How often a sample is halved: the parts together hold as many rows as all of it."""
@@ -80,11 +75,11 @@ def convergence(
     >>> [n for n, score in gb.estimators.convergence({"a": fake}, real)["a"]]
     [50, 100, 200, 400]
     """
-    level = check_open_unit("level", level)
+    level = validation.check_open_unit("level", level)
     prepared = prepare_all(metric_spec(metric), fakes, real, options)
     grown = {}
     for name, fake in fakes.items():
-        with about_model(str(name)):
+        with validation.about_model(str(name)):
             grown[str(name)] = growing_scores(
                 fake,
                 lambda rows: prepared.estimate(rows, estimator=estimator).score(level),
@@ -133,11 +128,11 @@ def growing_scores(
         raise InputError(
             "is given by its moments, which have no parts: pass the features.", argument="x"
         )
-    check_count("halvings", halvings, minimum=0)
-    check_count("seed", seed, minimum=0)
+    validation.check_count("halvings", halvings, minimum=0)
+    validation.check_count("seed", seed, minimum=0)
     parts_of: Callable[[Any, int, int], Iterator[Any]] = _halves_of_units
     if not isinstance(x, Sample):
-        x, parts_of = check_features("x", x), _halves_of_rows
+        x, parts_of = validation.check_features("x", x), _halves_of_rows
     scores = [(len(x), score(x) if whole is None else whole)]
     for part in parts_of(x, halvings, seed):
         try:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds import validation
 from genbounds._betting import betting_lower_limit
 from genbounds._text import quoted
 from genbounds.core.checks import drawn, few_seeds
@@ -21,15 +22,7 @@ from genbounds.core.expansion import FormOfNumbers, RowTerms, expand
 from genbounds.estimators._metric_spec import MetricSpec, Prepared
 from genbounds.results import Score
 from genbounds.samples import Sample, features_of
-from genbounds.validation import (
-    Float,
-    InputError,
-    as_numpy,
-    check_choice,
-    check_features,
-    check_finite,
-    check_open_unit,
-)
+from genbounds.validation import Float, InputError
 
 ESTIMATORS = ("debiased", "plugin")
 
@@ -97,7 +90,7 @@ def mean_score(
     >>> 0.7 < score.low < 0.85 < score.high < 0.95
     True
     """
-    level = check_open_unit("level", level)
+    level = validation.check_open_unit("level", level)
     if groups is not None:
         if isinstance(values, Sample):
             raise InputError("is a Sample, which has groups of its own.", argument="values")
@@ -118,9 +111,9 @@ def mean_estimate(
     `values` and `bounds` as for `mean_score`; the `estimator` makes no difference; `name`: what
     `values` are called in an error.
     """
-    check_choice("estimator", estimator, ESTIMATORS)
+    validation.check_choice("estimator", estimator, ESTIMATORS)
     column = _column(name, features_of(values))
-    check_finite(name, column)
+    validation.check_finite(name, column)
     x = column[:, 0]
     design = design_of(name, values, crossed=True) or row_design(x.size)
     interval = None if bounds is None else _bounded(name, x, design, bounds)
@@ -186,14 +179,14 @@ class MeanForm(FormOfNumbers):
 def _column(name: str, values: Any) -> NDArray[Any]:
     """Return values as a column (n, 1)."""
     if not isinstance(values, (str, os.PathLike)):  # which `check_features` refuses best
-        values = as_numpy(name, values)
+        values = validation.as_numpy(name, values)
         values = values[:, None] if values.ndim == 1 else values
         if values.ndim != 2 or values.shape[1] != 1:
             raise InputError(
                 f"must hold one number per sample, shape (n,) or (n, 1); got shape {values.shape}.",
                 argument=name,
             )
-    return check_features(name, values).astype(np.float64, copy=False)
+    return validation.check_features(name, values).astype(np.float64, copy=False)
 
 
 def _check_size(name: str, x: Float) -> None:

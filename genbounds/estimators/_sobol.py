@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds import validation
 from genbounds._process import silenced
 from genbounds._text import quoted
 from genbounds.core.design import row_design
@@ -17,14 +18,7 @@ from genbounds.core.estimate import SMALL, heavy_tails
 from genbounds.diagnostics import warn_of
 from genbounds.estimators._mean import mean_by_design
 from genbounds.results import Score
-from genbounds.validation import (
-    Float,
-    InputError,
-    check_choice,
-    check_count,
-    check_open_unit,
-    check_rng,
-)
+from genbounds.validation import Float, InputError
 
 METHODS = ("inverse", "box-muller")
 
@@ -59,8 +53,8 @@ class SobolNormal:
     def __init__(self, d: int, *, method: str, rng: Any, balanced: bool) -> None:
         from scipy.stats import qmc
 
-        self.d = check_count("d", d)
-        check_choice("method", method, METHODS)
+        self.d = validation.check_count("d", d)
+        validation.check_choice("method", method, METHODS)
         columns = d + d % 2 if method == "box-muller" else d
         if columns > MAXIMUM_DIMENSION:
             raise InputError(
@@ -73,14 +67,14 @@ class SobolNormal:
         self.balanced = balanced
         self.drawn = 0
         # The generator is consumed by the engine: the same seed gives SciPy's own points.
-        engine = qmc.Sobol(columns, scramble=True, bits=BITS, seed=check_rng(rng))
+        engine = qmc.Sobol(columns, scramble=True, bits=BITS, seed=validation.check_rng(rng))
         self._points = qmc.MultivariateNormalQMC(
             mean=np.zeros(d), engine=engine, inv_transform=method == "inverse"
         )
 
     def draw(self, n: int) -> NDArray[Any]:
         """Return the next `n` points, shape (n, d)."""
-        n = check_count("n", n)
+        n = validation.check_count("n", n)
         if self.balanced:
             _check_balanced("n", n, ", or pass balanced=False to give that up")
         if self.drawn + n > 1 << BITS:
@@ -137,15 +131,15 @@ class SobolCache(SobolNormal):
     """
 
     def __init__(self, d: int, *, size: int, method: str, rng: Any) -> None:
-        points, self._order_rng = check_rng(rng).spawn(2)
+        points, self._order_rng = validation.check_rng(rng).spawn(2)
         super().__init__(d, method=method, rng=points, balanced=True)
-        _check_balanced("size", check_count("size", size))
+        _check_balanced("size", validation.check_count("size", size))
         self._cache = super().draw(size)
         self._order: NDArray[np.intp] = np.empty(0, dtype=np.intp)
 
     def draw(self, n: int) -> NDArray[Any]:
         """Return `n` points of the cache; it is shuffled anew whenever it is used up."""
-        n = check_count("n", n)
+        n = validation.check_count("n", n)
         while self._order.size < n:
             fresh = self._order_rng.permutation(len(self._cache))
             self._order = np.concatenate([self._order, fresh])
@@ -264,11 +258,11 @@ def score_over_scramblings(
     Each scrambled point is uniform, so a mean over points is unbiased; a non-linear score of n
     points keeps what bias it has left, the same in all replicates.
     """
-    level = check_open_unit("level", level)
-    check_count("replicates", replicates, minimum=3)
-    _check_balanced("n", check_count("n", n))
+    level = validation.check_open_unit("level", level)
+    validation.check_count("replicates", replicates, minimum=3)
+    _check_balanced("n", validation.check_count("n", n))
     inner: list[Any] = []
-    for stream in check_rng(rng).spawn(replicates):
+    for stream in validation.check_rng(rng).spawn(replicates):
         rows = generate(np.asarray(sobol_normal(d, method=method, rng=stream).draw(n)))
         if hasattr(rows, "__len__") and len(rows) != n:
             raise InputError(

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds import validation
 from genbounds._text import number
 from genbounds.core.checks import Checked, check_rows, refuse_moments, row_ids
 from genbounds.core.close_rows import judge_common_rows
@@ -27,14 +28,7 @@ from genbounds.estimators.neighbours import Neighbours, framing, nearest_rows, s
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.results import Diagnostic, Score
 from genbounds.samples import converted, features_of
-from genbounds.validation import (
-    Float,
-    InputError,
-    check_choice,
-    check_features,
-    check_open_unit,
-    check_same_dimension,
-)
+from genbounds.validation import Float, InputError
 
 # --- AuthPct --------------------------------------------------------------------------------------
 
@@ -90,7 +84,7 @@ def authpct(fake: Any, train: Any, *, level: float = 0.95) -> Score:
     >>> gb.authpct(copies, train).high < 2.0 < 50.0 < gb.authpct(fresh, train).low
     True
     """
-    level = check_open_unit("level", level)
+    level = validation.check_open_unit("level", level)
     found = TrainingRows(train, name="train").estimate(fake)
     return found.made_from(fake=fake, train=train).score(level)
 
@@ -108,7 +102,7 @@ class TrainingRows:
 
     def __init__(self, train: Any, *, name: str = "real") -> None:
         refuse_moments(name, train, "AuthPct needs")
-        rows = check_features(name, features_of(train), minimum=2)
+        rows = validation.check_features(name, features_of(train), minimum=2)
         self._name, self._origin, self._ids = name, origin_of(train), row_ids(rows, name=name)
         self._framed = framing(rows)
         self._rows = self._framed(rows)
@@ -126,10 +120,10 @@ class TrainingRows:
 
     def estimate(self, fake: Any, *, estimator: str = "debiased") -> Estimate:
         """Estimate for `fake` with its variance; the `estimator` makes no difference."""
-        check_choice("estimator", estimator, ("debiased", "plugin"))
+        validation.check_choice("estimator", estimator, ("debiased", "plugin"))
         check_same_encoder({"`fake`": origin_of(fake), f"`{self._name}`": self._origin})
         seen = check_rows("fake", fake, needs="AuthPct needs")
-        check_same_dimension("fake", seen.rows.shape[1], self._name, self.d)
+        validation.check_same_dimension("fake", seen.rows.shape[1], self._name, self.d)
         authentic = self.authentic(seen.rows)
         design = seen.drawing
         found = mean_by_design(authentic.astype(np.float64), design)
@@ -269,7 +263,7 @@ def mifid(
     >>> gb.mifid(fake, real).low < 0.5
     True
     """
-    level = check_open_unit("level", level)
+    level = validation.check_open_unit("level", level)
     found = MifidReference(real, threshold=threshold).estimate(fake, estimator=estimator)
     return found.made_from(fake=fake, real=real).score(level)
 
@@ -285,9 +279,9 @@ class MifidReference:
 
     def __init__(self, real: Any, *, threshold: float = THRESHOLD) -> None:
         refuse_moments("real", real, "MIFID needs")
-        self.threshold = check_open_unit("threshold", threshold)
+        self.threshold = validation.check_open_unit("threshold", threshold)
         real = converted("real", real)
-        self._rows = check_features("real", features_of(real))
+        self._rows = validation.check_features("real", features_of(real))
         self._distance = FrechetReference(real)
         check_directions("real", self._rows)
 
@@ -298,7 +292,7 @@ class MifidReference:
 
     def estimate(self, fake: Any, *, estimator: str = "debiased") -> Estimate:
         """Estimate for `fake` by the `estimator` of `mifid`, before any level is chosen."""
-        check_choice("estimator", estimator, ("debiased", "plugin"))
+        validation.check_choice("estimator", estimator, ("debiased", "plugin"))
         fake = converted("fake", fake)
         distance = self._distance.estimate(fake, estimator=estimator)
         seen = check_rows("fake", fake, needs="MIFID needs")

@@ -14,6 +14,7 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
+from genbounds import validation
 from genbounds.core.checks import check_sample, drawn
 from genbounds.core.design import Design, Index, row_design
 from genbounds.core.estimate import Estimate, bias_left, small_sample
@@ -24,17 +25,7 @@ from genbounds.estimators._extrapolation import LINEAR, Subsets, extrapolate, no
 from genbounds.estimators._metric_spec import MetricSpec, Prepared
 from genbounds.results import Method, Score
 from genbounds.samples import too_even
-from genbounds.validation import (
-    POSTERIOR_ATOL,
-    Float,
-    InputError,
-    check_choice,
-    check_count,
-    check_features,
-    check_finite,
-    check_open_unit,
-    removed_interval,
-)
+from genbounds.validation import POSTERIOR_ATOL, Float, InputError
 
 HALVING_SEED = 20_190_110
 """Fixed, so that random halves and pairs of rows give the same result at every call."""
@@ -176,7 +167,7 @@ def _check_posteriors(block: Float, first_row: int) -> Float:
         total: Float = block.sum(axis=1)
     if block.min() >= 0.0 and np.abs(total - 1.0).max() <= POSTERIOR_ATOL:  # NaN fails both
         return total
-    check_finite("probs", block, first_row=first_row)
+    validation.check_finite("probs", block, first_row=first_row)
     lowest: Float = block.min(axis=1)
     row = int(np.flatnonzero(~(np.abs(total - 1.0) <= POSTERIOR_ATOL) | (lowest < 0.0))[0])
     what = "a negative entry" if lowest[row] < 0.0 else f"entries that sum to {total[row]:.6g}"
@@ -198,7 +189,7 @@ def inception_estimate(
 
     `probs` and `estimator` are those of `inception_score`, `subsets` those of `inception_infinity`.
     """
-    check_choice("estimator", estimator, ESTIMATORS)
+    validation.check_choice("estimator", estimator, ESTIMATORS)
     seen = check_sample("probs", probs, posteriors=True, crossed=True)
     rows, design = seen.rows, seen.design
     n = rows.shape[0]
@@ -319,9 +310,9 @@ def inception_score(
     >>> round(score.value, 6)
     4.0
     """
-    level = check_open_unit("level", level)
+    level = validation.check_open_unit("level", level)
     if interval != "influence":
-        raise removed_interval()
+        raise validation.removed_interval()
     estimate = inception_estimate(probs, estimator=estimator)
     return estimate.made_from(probs=probs).score(level)
 
@@ -351,9 +342,9 @@ def inception_splits(probs: Any, *, splits: int = 10, level: float = 0.95) -> tu
     ----------
     .. [1] T. Salimans et al., "Improved techniques for training GANs", NeurIPS 2016 (10 parts).
     """
-    level = check_open_unit("level", level)
-    rows = check_features("probs", probs)
-    if check_count("splits", splits) > len(rows) // 2:
+    level = validation.check_open_unit("level", level)
+    rows = validation.check_features("probs", probs)
+    if validation.check_count("splits", splits) > len(rows) // 2:
         raise InputError(
             f"must leave 2 rows per part: at most {len(rows) // 2}; got {splits}.",
             argument="splits",
@@ -390,7 +381,7 @@ def inception_infinity(probs: Any, *, level: float = 0.95, subsets: Subsets | No
     .. [1] M. J. Chong and D. Forsyth, "Effectively unbiased FID and Inception Score and where to
        find them", CVPR 2020, §3.3 and §4.3.
     """
-    level = check_open_unit("level", level)
+    level = validation.check_open_unit("level", level)
     return inception_estimate(probs, estimator="infinity", subsets=subsets).score(level)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from genbounds import validation
 from genbounds._process import threads_for
 from genbounds._tables import Line, Warned, new_axes
 from genbounds._text import count, number, percent
@@ -18,14 +19,7 @@ from genbounds.explain._nearest import Index, Mask, Pool
 from genbounds.origins import compared
 from genbounds.results import Diagnostic, hedged
 from genbounds.samples import features_of
-from genbounds.validation import (
-    Float,
-    check_count,
-    check_features,
-    check_open_unit,
-    check_same_dimension,
-    seeded,
-)
+from genbounds.validation import Float
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -292,14 +286,14 @@ def memorisation(
     >>> gb.memorisation(fresh, train, heldout).copies
     False
     """
-    alpha = 1.0 - check_open_unit("level", level)
-    check_open_unit("fdr", fdr)
-    check_open_unit("closer", closer)
-    generated = check_features("fake", features_of(fake), minimum=1)
+    alpha = 1.0 - validation.check_open_unit("level", level)
+    validation.check_open_unit("fdr", fdr)
+    validation.check_open_unit("closer", closer)
+    generated = validation.check_features("fake", features_of(fake), minimum=1)
     _nearest.check_rows("fake", generated)
-    rng = seeded(check_count("seed", seed, minimum=0), "order")
+    rng = validation.seeded(validation.check_count("seed", seed, minimum=0), "order")
     pool = _nearest.pool_of(train, heldout, rng)
-    check_same_dimension("fake", generated.shape[1], "train", pool.rows.shape[1])
+    validation.check_same_dimension("fake", generated.shape[1], "train", pool.rows.shape[1])
     origins = compared({"`fake`": fake, "`train`": train, "`heldout`": heldout})
 
     with threads_for(float(len(pool.rows)) * max(generated.size, pool.rows.size)):

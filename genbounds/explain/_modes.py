@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds import validation
 from genbounds._json import AsJson
 from genbounds._process import silenced, threads_for
 from genbounds._tables import Line, Warned
@@ -20,16 +21,7 @@ from genbounds.explain._exact import Index, Mask, fisher, holm, ratio_interval
 from genbounds.origins import compared
 from genbounds.results import Diagnostic, hedged
 from genbounds.samples import Sample, features_of
-from genbounds.validation import (
-    Float,
-    InputError,
-    check_count,
-    check_features,
-    check_finite,
-    check_open_unit,
-    check_same_dimension,
-    seeded,
-)
+from genbounds.validation import Float, InputError
 
 Kind = Literal["missing", "rare", "over", "invented", "even"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -238,14 +230,14 @@ def modes(fake: Any, real: Any, *, level: float = 0.95, seed: int = 0) -> Modes:
     >>> print(gb.modes(fake, real).found[0].kind)
     missing
     """
-    level = check_open_unit("level", level)
-    seed = check_count("seed", seed, minimum=0)
+    level = validation.check_open_unit("level", level)
+    seed = validation.check_count("seed", seed, minimum=0)
     ours, theirs = _side("fake", fake), _side("real", real)
     origins = compared({"`fake`": fake, "`real`": real})
     x, y = ours.rows, theirs.rows
-    check_same_dimension("fake", x.shape[1], "real", y.shape[1])
+    validation.check_same_dimension("fake", x.shape[1], "real", y.shape[1])
     designs = [side.drawing for side in (ours, theirs)]
-    discovery, counted = _divided(designs[0], designs[1], seeded(seed, "halves"))
+    discovery, counted = _divided(designs[0], designs[1], validation.seeded(seed, "halves"))
     with threads_for(float(len(x)) * y.size):
         cells = find_cells(x, y, discovery, seed)
     warnings = (*ours.warnings, *theirs.warnings, *leaked(ours, theirs), *origins)
@@ -264,8 +256,8 @@ def modes(fake: Any, real: Any, *, level: float = 0.95, seed: int = 0) -> Modes:
 
 def _side(name: str, x: Any) -> Checked:
     """Return one sample with its rows in the order in which they were given."""
-    rows = check_features(name, features_of(x), minimum=LEAST_ROWS)
-    check_finite(name, rows)
+    rows = validation.check_features(name, features_of(x), minimum=LEAST_ROWS)
+    validation.check_finite(name, rows)
     if not isinstance(x, Sample):
         side = check_sample(name, x, what={"fake": "generated", "real": "reference"}[name])
     elif x.weights is None:  # `check_sample` may put rows in another order
@@ -434,7 +426,7 @@ def find_cells(
     parts = {"fake": x[: len(fake)], "real": x[len(fake) :]}
     discovery = dict(zip(parts, halves, strict=True))
     candidates: list[tuple[float, dict[str, Mask], Float]] = []
-    for k, model in _fitted(parts, discovery, seeded(seed, "cells")):
+    for k, model in _fitted(parts, discovery, validation.seeded(seed, "cells")):
         cell_of = {name: model.predict(rows) for name, rows in parts.items()}
         in_fake, in_real = (np.bincount(cell_of[s][discovery[s]], minlength=k) for s in parts)
         members = [{name: cell_of[name] == j for name in parts} for j in range(k)]

@@ -8,15 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds import validation
 from genbounds.estimators import row_ids, unit_of
 from genbounds.samples import Sample, features_of
-from genbounds.validation import (
-    Float,
-    InputError,
-    check_features,
-    check_finite,
-    check_same_dimension,
-)
+from genbounds.validation import Float, InputError
 
 Index = NDArray[np.intp]
 Mask = NDArray[np.bool_]
@@ -95,8 +90,8 @@ def pool_of(train: Any, heldout: Any, rng: np.random.Generator) -> Pool:
         both.
     """
     samples = {"train": train, "heldout": heldout}
-    rows = [check_features(name, features_of(x)) for name, x in samples.items()]
-    check_same_dimension("heldout", rows[1].shape[1], "train", rows[0].shape[1])
+    rows = [validation.check_features(name, features_of(x)) for name, x in samples.items()]
+    validation.check_same_dimension("heldout", rows[1].shape[1], "train", rows[0].shape[1])
     for name, x in zip(samples, rows, strict=True):
         check_rows(name, x)
         given = samples[name]
@@ -164,7 +159,7 @@ def _groups(train: Any, heldout: Any) -> NDArray[Any] | None:
 def check_rows(name: str, x: NDArray[Any]) -> None:
     """Refuse rows that are not finite."""
     for start in range(0, len(x), step := _step(x.shape[1], 1)):
-        check_finite(name, np.asarray(x[start : start + step]), first_row=start)
+        validation.check_finite(name, np.asarray(x[start : start + step]), first_row=start)
 
 
 def _step(d: int, kept: int) -> int:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from genbounds import estimators
+from genbounds import estimators, validation
 from genbounds._tables import Line, Warned
 from genbounds._text import number, percent, shown
 from genbounds.diagnostics import warn_of
@@ -26,15 +26,7 @@ from genbounds.select import _certificate as proof
 from genbounds.select._certificate import Bools, Certificate, Evidence
 from genbounds.select._looks import choose_first_look, earliest_look, look_sizes
 from genbounds.select._loop import SAMPLES_PER_ARM
-from genbounds.validation import (
-    Float,
-    InputError,
-    calling,
-    check_confidence,
-    check_count,
-    check_not_negative,
-    check_power,
-)
+from genbounds.validation import Float, InputError
 
 RUNS = 1000
 
@@ -194,14 +186,14 @@ def plan(
     spec = estimators.metric_spec(metric)
     spec.check_growing("planning")
     given: object = pilots  # callers are not type-checked
-    if not isinstance(given, Mapping) or len(given) <= check_count("top", top):
+    if not isinstance(given, Mapping) or len(given) <= validation.check_count("top", top):
         given = len(given) if isinstance(given, Mapping) else type(given).__name__
         raise InputError(
             f"must map the names of more than {top} models to samples; got {given}.",
             argument="pilots",
         )
-    check_power(power)
-    with calling("real", "reference"):
+    validation.check_power(power)
+    with validation.calling("real", "reference"):
         prepared = estimators.prepare_all(spec, pilots, reference, options)
     estimates = estimators.estimate_each(spec, prepared, pilots)
     asked = {"confidence": confidence, "power": power, "tolerance": tolerance}
@@ -222,9 +214,9 @@ def plan_selection(
 ) -> SelectionPlan:
     """Plan from the estimates of the pilots; see `plan`."""
     _check_sampled(estimates)
-    check_confidence("confidence", confidence)
-    check_not_negative("tolerance", tolerance)
-    reach = math.inf if limit is None else check_count("limit", limit, minimum=2)
+    validation.check_confidence("confidence", confidence)
+    validation.check_not_negative("tolerance", tolerance)
+    reach = math.inf if limit is None else validation.check_count("limit", limit, minimum=2)
     columns = max(x.d if isinstance(x, Moments) else np.shape(x)[1] for x in pilots.values())
     first = choose_first_look(prepared, columns, [reach])
     most = max(SAMPLES_PER_ARM, 4 * first) if limit is None else limit

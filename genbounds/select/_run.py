@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
+from genbounds import validation
 from genbounds._text import quoted
 from genbounds.arms import Arm
 from genbounds.core.checks import check_sample
@@ -26,14 +27,7 @@ from genbounds.select._selection import Context, ContextSelection, Selection
 from genbounds.select._summary import summarise, together
 from genbounds.select.policies import POLICIES
 from genbounds.select.policies._policy import Policy, State
-from genbounds.validation import (
-    InputError,
-    calling,
-    check_choice,
-    check_confidence,
-    check_count,
-    check_not_negative,
-)
+from genbounds.validation import InputError
 
 if TYPE_CHECKING:
     from genbounds.mixtures import MixtureSelection
@@ -230,7 +224,7 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
     .. [3] X. Hu, H.-F. Leung and F. Farnia, "A multi-armed bandit approach to online selection and
        evaluation of generative models", AISTATS 2025 (FD-UCB, IS-UCB).
     """
-    check_choice("target", target, TARGETS)
+    validation.check_choice("target", target, TARGETS)
     spec = metric_spec(metric)
     spec.check_growing("selection")
     if contexts is not None:
@@ -238,15 +232,15 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
     references = _references(contexts, reference, spec)
     common: dict[str, Any] = {
         "arms": _line_up(arms, references),
-        "confidence": check_confidence("confidence", confidence),
-        "tolerance": check_not_negative("tolerance", tolerance),
-        "batch": check_count("batch", batch),
+        "confidence": validation.check_confidence("confidence", confidence),
+        "tolerance": validation.check_not_negative("tolerance", tolerance),
+        "batch": validation.check_count("batch", batch),
         "budget": _count("budget", budget),
         "limit": _count("limit", limit, minimum=2),
         "first_look": _count("first_look", first_look, minimum=2),
-        "seed": check_count("seed", seed, minimum=0),
+        "seed": validation.check_count("seed", seed, minimum=0),
         "growth": growth,
-        "retries": check_count("retries", retries, minimum=0),
+        "retries": validation.check_count("retries", retries, minimum=0),
         "dtype": _dtype(dtype),
         "cost": _by_arm("cost", cost, arms),
         "metric": spec,
@@ -258,7 +252,7 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
         return _mixture(reference, policy, options, common)
     common |= {
         "policy": _policy(policy, within=contexts is not None),
-        "top": check_count("top", top),
+        "top": validation.check_count("top", top),
         "joins": _by_arm("joins", joins, arms),
     }
     loops = _loops(references, options, record, common)
@@ -273,7 +267,7 @@ def _mixture(reference: Any, policy: Any, options: Any, common: Any) -> MixtureS
     spec: MetricSpec = common["metric"]
     _check_reference(spec, reference, "reference")
     own = {"arms": common["arms"][None], "options": spec.checked(reference, options)}
-    own["policy"] = check_choice("policy", policy, ALLOCATIONS)
+    own["policy"] = validation.check_choice("policy", policy, ALLOCATIONS)
     return MixtureLoop(reference, MixtureSettings(**(common | own))).run()
 
 
@@ -288,7 +282,7 @@ def _loops(
         if context is not None:
             name, own = f"contexts[{context!r}]", {"place": place, "context": str(context)}
             own["record"] = None if record is None else Path(record, str(place))
-        with calling("real", name):
+        with validation.calling("real", name):
             prepared = spec.prepared(real, options)
         policy.check(prepared)
         if policy.certifies:
@@ -369,7 +363,7 @@ def _does_not_apply(where: str, **given: Any) -> None:
 def _policy(policy: str | Policy, *, within: bool) -> Policy:
     """Return the policy; `within` contexts it must stop by itself."""
     if not isinstance(policy, Policy):
-        policy = POLICIES[check_choice("policy", policy, POLICIES)]()
+        policy = POLICIES[validation.check_choice("policy", policy, POLICIES)]()
     if within and not policy.certifies:
         raise InputError(
             "must stop by itself with contexts: lucb, elimination or uniform.", argument="policy"
@@ -379,7 +373,7 @@ def _policy(policy: str | Policy, *, within: bool) -> Policy:
 
 def _line_up(arms: Any, references: Mapping[Any, Any]) -> dict[Any, dict[str, Arm]]:
     """Return the arms of every context; the same encoder has made the rows of all in it."""
-    with calling("", "arms"):
+    with validation.calling("", "arms"):
         if not isinstance(arms, Mapping):
             raise InputError(f"must be a mapping of names to arms; got {type(arms).__name__}.")
         if not arms:
@@ -418,7 +412,7 @@ def _by_arm(name: str, given: Any, arms: Mapping[str, Any]) -> dict[str, float]:
     """Check a number for each arm: `cost` above 0, `joins` whole."""
     if given is None:
         return {}
-    with calling("", name):
+    with validation.calling("", name):
         if not isinstance(given, Mapping):
             raise InputError(f"must map arms to numbers; got {type(given).__name__}.")
         for arm, value in given.items():
@@ -426,7 +420,7 @@ def _by_arm(name: str, given: Any, arms: Mapping[str, Any]) -> dict[str, float]:
                 names = ", ".join(map(quoted, arms))
                 raise InputError(f"names {quoted(arm)}, which is not among the arms: {names}.")
             if name == "joins":
-                check_count(f"joins[{arm!r}]", value, minimum=0)
+                validation.check_count(f"joins[{arm!r}]", value, minimum=0)
             elif not (isinstance(value, Real) and 0.0 < float(value) <= LARGEST_COST):
                 most = f"must be positive and at most {LARGEST_COST:g}"
                 raise InputError(f"{most}; got {quoted(value)} for {arm!r}.")
@@ -434,7 +428,7 @@ def _by_arm(name: str, given: Any, arms: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _count(name: str, value: object, minimum: int = 1) -> int | None:
-    return None if value is None else check_count(name, value, minimum=minimum)
+    return None if value is None else validation.check_count(name, value, minimum=minimum)
 
 
 def _dtype(value: Any) -> np.dtype[Any] | None:
@@ -454,7 +448,7 @@ def _dtype(value: Any) -> np.dtype[Any] | None:
 # --- contexts -------------------------------------------------------------------------------------
 
 
-@calling("", "contexts")
+@validation.calling("", "contexts")
 def _references(contexts: Any, reference: Any, metric: MetricSpec) -> dict[Context | None, Any]:
     """Return the reference of every context, or of None; `reference` is what all were given.
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from genbounds import validation
 from genbounds._process import threads_for
 from genbounds.core.class_shares import at_reference_shares, classes_of, shares_differ
 from genbounds.core.estimate import Estimate
@@ -25,14 +26,7 @@ from genbounds.estimators.frechet._sample import FEW_RATIO, FrechetSample, sampl
 from genbounds.origins import UNKNOWN, check_same_encoder, origin_of
 from genbounds.results import Score
 from genbounds.samples import Sample
-from genbounds.validation import (
-    Float,
-    InputError,
-    check_choice,
-    check_open_unit,
-    check_same_dimension,
-    removed_interval,
-)
+from genbounds.validation import Float, InputError
 
 ESTIMATORS = ("debiased", "plugin", "infinity")
 
@@ -110,10 +104,10 @@ def frechet_distance(
     >>> bool(score.low < 1.0 < score.high)
     True
     """
-    level = check_open_unit("level", level)
-    check_choice("estimator", estimator, ESTIMATORS)
+    level = validation.check_open_unit("level", level)
+    validation.check_choice("estimator", estimator, ESTIMATORS)
     if interval != "influence":
-        raise removed_interval()
+        raise validation.removed_interval()
     reference = FrechetReference(real)
     estimate = reference.estimate(fake, estimator=estimator, influences=False)
     return estimate.made_from(fake=fake, real=real).score(level)
@@ -149,7 +143,7 @@ def frechet_infinity(
     .. [1] M. J. Chong and D. Forsyth, "Effectively unbiased FID and Inception Score and where to
        find them", CVPR 2020, §3.3 and §4.3.
     """
-    level = check_open_unit("level", level)
+    level = validation.check_open_unit("level", level)
     reference = FrechetReference(real)
     estimate = reference.estimate(fake, estimator="infinity", subsets=subsets, influences=False)
     return estimate.score(level)
@@ -235,7 +229,7 @@ class FrechetReference:
         part of the rows of a large sample stands for all in bias and variance
         (docs/explanation/frechet.md).
         """
-        check_choice("estimator", estimator, ESTIMATORS)
+        validation.check_choice("estimator", estimator, ESTIMATORS)
         if isinstance(fake, Sample):
             fake = at_reference_shares(fake, self._classes)
         with threads_for(max(_work(fake), self._work)):
@@ -270,7 +264,7 @@ class FrechetReference:
         if self._origin:
             check_same_encoder({"`fake`": origin_of(fake), "`real`": self._origin})
         side, real = sample_of("fake", fake, plain=plain), self._side
-        check_same_dimension("fake", side.mean.size, "real", real.mean.size)
+        validation.check_same_dimension("fake", side.mean.size, "real", real.mean.size)
         common = np.minimum(np.abs(side.mean), np.abs(real.mean))
         spread = math.sqrt(max(side.trace, real.trace) / common.size)
         offset = float(common.max()) / spread if spread > 0.0 else 0.0

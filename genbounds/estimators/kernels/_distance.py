@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds import validation
 from genbounds._process import threads_for
 from genbounds._text import number, quoted
 from genbounds.core.checks import check_rows, drawing_warnings
@@ -38,17 +39,7 @@ from genbounds.estimators.kernels._pair_kernels import PairKernel, PolynomialKer
 from genbounds.estimators.kernels._rke import LEAST_ROWS, GrowingPairs
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.results import Diagnostic, Score
-from genbounds.validation import (
-    Float,
-    InputError,
-    about_model,
-    check_choice,
-    check_count,
-    check_features,
-    check_open_unit,
-    check_same_dimension,
-    seeded,
-)
+from genbounds.validation import Float, InputError
 
 
 def kernel_distance(
@@ -135,7 +126,7 @@ def kernel_distance(
     >>> score.low > 0.0
     True
     """
-    level = check_open_unit("level", level)
+    level = validation.check_open_unit("level", level)
     drawn = None
     if subsets is not None:
         if estimator != "debiased":
@@ -143,9 +134,9 @@ def kernel_distance(
                 f"must be 'debiased' with `subsets`; got {quoted(estimator)}.", argument="estimator"
             )
         drawn = RandomSubsets(
-            count=check_count("subsets", subsets, minimum=2),
-            size=check_count("subset_size", subset_size, minimum=2),
-            seed=check_count("seed", seed, minimum=0),
+            count=validation.check_count("subsets", subsets, minimum=2),
+            size=validation.check_count("subset_size", subset_size, minimum=2),
+            seed=validation.check_count("seed", seed, minimum=0),
         )
     reference = KernelReference(real, kernel=kernel, bandwidth=bandwidth)
     found = reference.estimate(fake, estimator=estimator, subsets=drawn)
@@ -282,7 +273,7 @@ class RandomSubsets:
 
     def _distances(self, samples: Sequence[NDArray[Any]], kernel: PairKernel) -> Float:
         """Score random rows of either side by their U-statistic; no row is drawn twice."""
-        size, rng, found = self.size, seeded(self.seed, "subsets"), []
+        size, rng, found = self.size, validation.seeded(self.seed, "subsets"), []
         for _ in range(self.count):
             x, y = (
                 kernel.prepared(rows[np.sort(rng.choice(len(rows), size, replace=False))])
@@ -348,8 +339,8 @@ class KernelReference:
         """Check the rows of models, by name; return the kernel that is fit for all of them."""
         largest = self._largest
         for name, rows in models.items():
-            with about_model(name):
-                check_same_dimension("fake", rows.shape[1], "real", self.d)
+            with validation.about_model(name):
+                validation.check_same_dimension("fake", rows.shape[1], "real", self.d)
                 largest = max(largest, self._checked("fake", rows))
         return self._kernel.for_rows(largest)
 
@@ -372,11 +363,11 @@ class KernelReference:
         -------
         float
         """
-        rows = check_features("one", one, minimum=1)
+        rows = validation.check_features("one", one, minimum=1)
         if two is None:
             others, weights = self._rows, self.n * self._weights
         else:
-            others = check_features("two", two, minimum=1)
+            others = validation.check_features("two", two, minimum=1)
             weights = np.ones(len(others))
         blocks = kernels.kernel_blocks(self._kernel, rows, others)
         return float(kernels.weighted_sums(blocks, np.ones(len(rows)), weights)[0].sum())
@@ -412,7 +403,7 @@ class KernelReference:
 
         `estimator` as for `kernel_distance`; with `subsets` the value is their mean.
         """
-        check_choice("estimator", estimator, ESTIMATORS)
+        validation.check_choice("estimator", estimator, ESTIMATORS)
         if self._origin:
             check_same_encoder({"`fake`": origin_of(fake), "`real`": self._origin})
         with threads_for(max(_work(fake), _work(self._rows))):

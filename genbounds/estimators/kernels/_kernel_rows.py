@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds import validation
 from genbounds._scratch import by_rows, row_parts
 from genbounds._text import quoted
 from genbounds.core.checks import Checked, check_sample, row_ids
@@ -29,14 +30,7 @@ from genbounds.estimators.kernels._pair_kernels import (
     PolynomialKernel,
 )
 from genbounds.samples import Sample, features_of
-from genbounds.validation import (
-    Float,
-    InputError,
-    blamed,
-    check_choice,
-    check_features,
-    check_finite,
-)
+from genbounds.validation import Float, InputError
 
 KERNELS = ("rbf", "laplace", "cosine", "polynomial")
 
@@ -245,7 +239,7 @@ class FunctionKernel:
 
     def block(self, a: NDArray[Any], b: NDArray[Any]) -> Float:
         """As the function has it."""
-        with blamed("kernel"):
+        with validation.blamed("kernel"):
             out = np.asarray(self.function(a, b), dtype=np.float64)
         if out.shape != (len(a), len(b)):
             raise InputError(
@@ -266,7 +260,7 @@ class FunctionKernel:
 
 def kernel_rows(x: Any, kernel: Kernel, bandwidth: float | None) -> KernelRows:
     """Check rows, kernel and bandwidth as `vendi_score` takes them; prepare the rows."""
-    features = check_features("x", x)
+    features = validation.check_features("x", x)
     name = check_kernel(kernel, bandwidth)
     single = is_narrow(features) and len(features) > kernels.SINGLE_ROWS
     with np.errstate(invalid="ignore", over="ignore"):  # `check_finite` says it better
@@ -275,7 +269,7 @@ def kernel_rows(x: Any, kernel: Kernel, bandwidth: float | None) -> KernelRows:
         if features.dtype != dtype:
             rows = by_rows(features, lambda part: features[part].astype(dtype), dtype)
         if name != "cosine":  # which looks at every norm
-            check_finite("x", rows)
+            validation.check_finite("x", rows)
     if name == "cosine":
         return _cosine_rows(rows)
     if name in ("rbf", "laplace"):
@@ -288,7 +282,7 @@ def kernel_rows(x: Any, kernel: Kernel, bandwidth: float | None) -> KernelRows:
 def check_kernel(kernel: Any, bandwidth: Any) -> str:
     """Return what a kernel is called; refuse what is none, and a bandwidth that it cannot have."""
     if isinstance(kernel, str):
-        name = check_choice("kernel", kernel, KERNELS)
+        name = validation.check_choice("kernel", kernel, KERNELS)
     elif isinstance(kernel, PolynomialKernel):
         name = "polynomial"
     elif callable(kernel):
@@ -359,7 +353,7 @@ def _cosine_rows(given: NDArray[Any]) -> KernelRows:
     with np.errstate(invalid="ignore", over="ignore"):
         squares = np.einsum("ij,ij->i", given, given)
         if not (float(squares.min()) > TINY and np.isfinite(squares).all()):
-            check_finite("x", given)
+            validation.check_finite("x", given)
             precision = np.dtype(np.float64)
             squares = np.einsum("ij,ij->i", given, given, dtype=precision)
     if not squares.all():
@@ -434,7 +428,7 @@ def inspect_kernel(name: str, x: Any) -> tuple[Checked, GivenKernel]:
 
     Equal rows of it are equal samples.
     """
-    matrix = check_features(name, features_of(x))
+    matrix = validation.check_features(name, features_of(x))
     n, columns = matrix.shape
     if n != columns:
         raise InputError(
@@ -442,7 +436,7 @@ def inspect_kernel(name: str, x: Any) -> tuple[Checked, GivenKernel]:
             argument=name,
         )
     for part in row_parts(matrix):
-        check_finite(name, matrix[part], first_row=part.start)
+        validation.check_finite(name, matrix[part], first_row=part.start)
         if not np.allclose(matrix[part], matrix[:, part].T, rtol=1e-6, atol=1e-8):
             raise InputError("is not symmetric: k(x, y) must equal k(y, x).", argument=name)
     # In single precision, which is exact here: its digests are then `ids`, those of the matrix.

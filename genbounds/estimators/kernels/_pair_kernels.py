@@ -11,19 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds import validation
 from genbounds._text import quoted
 from genbounds.core.moments import is_narrow, row_blocks
 from genbounds.core.scale import power_of, unit_of
-from genbounds.validation import (
-    Float,
-    InputError,
-    check_choice,
-    check_count,
-    check_features,
-    check_finite,
-    check_not_negative,
-    check_positive,
-)
+from genbounds.validation import Float, InputError
 
 BANDWIDTH_ROWS = 1000
 """Rows whose pairwise distances the median heuristic looks at."""
@@ -51,10 +43,10 @@ class PolynomialKernel:
     offset: float = 1.0
 
     def __post_init__(self) -> None:
-        check_count("degree", self.degree)
+        validation.check_count("degree", self.degree)
         if self.gamma is not None:
-            check_positive("gamma", self.gamma)
-        check_not_negative("offset", self.offset)
+            validation.check_positive("gamma", self.gamma)
+        validation.check_not_negative("offset", self.offset)
 
     def dimension(self, d: int) -> int:
         """Dimension of the feature map for d input features."""
@@ -94,13 +86,13 @@ def median_bandwidth(x: Any, *, kernel: str = "rbf") -> float:
     """
     from scipy.spatial.distance import pdist
 
-    check_choice("kernel", kernel, ("rbf", "laplace"))
-    rows = check_features("x", x)
+    validation.check_choice("kernel", kernel, ("rbf", "laplace"))
+    rows = validation.check_features("x", x)
     if len(rows) > BANDWIDTH_ROWS:
         rng = np.random.default_rng(BANDWIDTH_SEED)
         rows = rows[np.sort(rng.choice(len(rows), BANDWIDTH_ROWS, replace=False))]
     rows = np.array(rows, dtype=np.float64)
-    check_finite("x", rows)
+    validation.check_finite("x", rows)
     distances = pdist(rows, "euclidean" if kernel == "rbf" else "cityblock")
     median = float(np.median(distances))
     if median == 0.0:  # most rows coincide
@@ -472,7 +464,7 @@ def pair_kernel(kernel: Any, bandwidth: Any, rows: NDArray[Any], *, largest: flo
     if isinstance(kernel, PolynomialKernel):
         name = "polynomial"
     else:
-        name, kernel = check_choice("kernel", kernel, KERNELS), PolynomialKernel()
+        name, kernel = validation.check_choice("kernel", kernel, KERNELS), PolynomialKernel()
     if bandwidth is not None and name in ("polynomial", "energy"):
         raise InputError(
             f"is for the kernels 'rbf', 'cmmd' and 'kad'; {name!r} has none.", argument="bandwidth"

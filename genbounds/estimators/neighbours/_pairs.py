@@ -15,19 +15,13 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
+from genbounds import validation
 from genbounds.core.design import Index
 from genbounds.core.moments import row_blocks, spread_rows
 from genbounds.core.scale import unit_of
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.samples import features_of
-from genbounds.validation import (
-    Float,
-    InputError,
-    check_count,
-    check_features,
-    check_finite,
-    check_same_dimension,
-)
+from genbounds.validation import Float, InputError
 
 Rows = NDArray[Any]
 
@@ -271,13 +265,13 @@ def realism(fake: Any, real: Any, *, k: int = 3) -> Float:
     >>> bool(found[0] > 1.0 > found[1])
     True
     """
-    k = check_count("k", k)
+    k = validation.check_count("k", k)
     check_same_encoder({"`fake`": origin_of(fake), "`real`": origin_of(real)})
-    rows = check_features("real", features_of(real), minimum=k + 1)
-    queries = check_features("fake", features_of(fake), minimum=1)
-    check_same_dimension("fake", queries.shape[1], "real", rows.shape[1])
+    rows = validation.check_features("real", features_of(real), minimum=k + 1)
+    queries = validation.check_features("fake", features_of(fake), minimum=1)
+    validation.check_same_dimension("fake", queries.shape[1], "real", rows.shape[1])
     for name, x in (("real", rows), ("fake", queries)):
-        check_finite(name, x)
+        validation.check_finite(name, x)
     framed = framing(rows)
     rows, queries = framed(rows), framed(queries)
     radii = Neighbours.of(rows, k).squares[:, -1]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from genbounds import validation
 from genbounds.core.design import Design, row_design
 from genbounds.core.estimate import mean_variance
 from genbounds.diagnostics import warn_of
@@ -16,14 +17,7 @@ from genbounds.estimators.smooth import _engine as engine
 from genbounds.estimators.smooth._score import SAME_VALUE, SmoothScore, once_and_twice, value_of
 from genbounds.results import Diagnostic
 from genbounds.samples import features_of
-from genbounds.validation import (
-    Float,
-    InputError,
-    blamed,
-    check_features,
-    check_finite,
-    check_installed,
-)
+from genbounds.validation import Float, InputError
 
 MOST_ROWS = 1000
 """Rows of each sample that are looked at."""
@@ -129,12 +123,12 @@ def check_score(function: Any, x: Any, y: Any = None) -> ScoreCheck:
         function, given = function.function, function.derivative
     if not callable(function):
         raise InputError("must be a function of rows and weights.", argument="function")
-    check_installed("a score that is differentiated", "torch", "torch")
+    validation.check_installed("a score that is differentiated", "torch", "torch")
     rng = np.random.default_rng(0)
     rows = [_some("x", x, rng)] + ([] if y is None else [_some("y", y, rng)])
     designs = [row_design(len(part)) for part in rows]
     name = getattr(function, "__name__", type(function).__name__)
-    with blamed("function", of=name):
+    with validation.blamed("function", of=name):
         score = engine.weighted_function(function, rows)
         try:
             first = engine.slopes(score, designs, derivative="hessian")
@@ -171,10 +165,10 @@ def _refused(reason: str) -> ScoreCheck:
 
 def _some(name: str, x: Any, rng: np.random.Generator) -> Float:
     """Return some of the rows, in random order."""
-    rows = check_features(name, features_of(x), minimum=2 * GROUPS)
+    rows = validation.check_features(name, features_of(x), minimum=2 * GROUPS)
     kept = rng.permutation(len(rows))[:MOST_ROWS]
     out: Float = np.asarray(rows[kept], dtype=np.float64)
-    check_finite(name, out)
+    validation.check_finite(name, out)
     return out
 
 

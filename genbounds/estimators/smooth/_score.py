@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from genbounds import validation
 from genbounds._scratch import is_dask_array
 from genbounds._text import quoted
 from genbounds.core.checks import Checked, check_rows, drawing_warnings, drawn, few_rows
@@ -31,18 +32,7 @@ from genbounds.estimators.smooth._engine import Weighted, expand, weighted_funct
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.results import Diagnostic, Score
 from genbounds.samples import features_of
-from genbounds.validation import (
-    POSTERIOR_ATOL,
-    Float,
-    InputError,
-    as_numpy,
-    blamed,
-    check_choice,
-    check_count,
-    check_installed,
-    check_open_unit,
-    check_same_dimension,
-)
+from genbounds.validation import POSTERIOR_ATOL, Float, InputError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -143,10 +133,10 @@ class SmoothScore:
         name: object = self.name
         if not (isinstance(name, str) and name.strip()):
             raise InputError(f"must be a text; got {quoted(name)}.", argument="name")
-        check_choice("derivative", self.derivative, DERIVATIVES)
-        check_count("probes", self.probes, minimum=2)
-        check_count("seed", self.seed, minimum=0)
-        check_installed("a score that is differentiated", "torch", "torch")
+        validation.check_choice("derivative", self.derivative, DERIVATIVES)
+        validation.check_count("probes", self.probes, minimum=2)
+        validation.check_count("seed", self.seed, minimum=0)
+        validation.check_installed("a score that is differentiated", "torch", "torch")
 
     def __call__(self, fake: Any, real: Any = None, *, level: float = 0.95) -> Score:
         """Score a sample.
@@ -164,7 +154,7 @@ class SmoothScore:
         -------
         Score
         """
-        level = check_open_unit("level", level)
+        level = validation.check_open_unit("level", level)
         found = SmoothReference(self, real).estimate(fake)
         return found.made_from(fake=fake, real=real).score(level)
 
@@ -198,17 +188,17 @@ class SmoothReference:
 
         `estimator`: "debiased" or "plugin".
         """
-        check_choice("estimator", estimator, ESTIMATORS)
+        validation.check_choice("estimator", estimator, ESTIMATORS)
         return score_by_class(fake, self._classes, lambda x: self._estimate(x, estimator))
 
     def _estimate(self, fake: Any, estimator: str) -> Estimate:
         score, seen = self.score, [inspected("fake", fake)]
         if self._real is not None:
             check_same_encoder({"`fake`": origin_of(fake), "`real`": self._origin})
-            check_same_dimension("fake", seen[0].rows.shape[1], "real", self.d or 0)
+            validation.check_same_dimension("fake", seen[0].rows.shape[1], "real", self.d or 0)
             seen.append(self._real)
         designs = [sample.drawing for sample in seen]
-        with blamed("function", of=score.name):
+        with validation.blamed("function", of=score.name):
             value, errors, shared, warnings = _expanded(score, seen, designs)
         errors = [
             replace(error, row_ids=sample.single_ids)
@@ -264,7 +254,7 @@ def _expanded(
 
 def inspected(name: str, x: Any) -> Checked:
     if is_dask_array(x):
-        x = as_numpy(name, x)  # once
+        x = validation.as_numpy(name, x)  # once
     posteriors = not isinstance(x, Moments) and _are_posteriors(features_of(x))
     return check_rows(name, x, needs="this score needs", minimum=MINIMUM, posteriors=posteriors)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from genbounds import validation
 from genbounds._process import threads_for
 from genbounds._text import quoted
 from genbounds.core.checks import check_sample, drawn
@@ -24,14 +25,7 @@ from genbounds.estimators.vendi._exact import exact, u_statistic
 from genbounds.estimators.vendi._expansion import PAIRING_SEED
 from genbounds.results import Score
 from genbounds.samples import features_of
-from genbounds.validation import (
-    InputError,
-    check_choice,
-    check_count,
-    check_features,
-    check_finite,
-    check_open_unit,
-)
+from genbounds.validation import InputError
 
 METHODS: dict[str, Callable[[methods.Job], Estimate]] = {
     "exact": exact,
@@ -130,7 +124,7 @@ def vendi_score(
     >>> round(gb.vendi_score(clusters, kernel="cosine", estimator="plugin").value, 6)
     5.0
     """
-    level = check_open_unit("level", level)
+    level = validation.check_open_unit("level", level)
     found = vendi_estimate(
         x,
         kernel=kernel,
@@ -167,7 +161,7 @@ def vendi_estimate(
     sample stands for all of them in bias and variance.
     """
     order = check_order(order)
-    check_choice("estimator", estimator, ESTIMATORS)
+    validation.check_choice("estimator", estimator, ESTIMATORS)
     check_settings(method=method, components=components, landmarks=landmarks, seed=seed)
     if isinstance(kernel, str) and kernel == "precomputed":
         seen, kernel = inspect_kernel("x", x)
@@ -217,12 +211,12 @@ def check_settings(
 ) -> None:
     """Check what says how a score is computed, whatever the sample."""
     if method is not None:
-        check_choice("method", method, METHODS)
-    check_count("seed", seed, minimum=0)
+        validation.check_choice("method", method, METHODS)
+    validation.check_count("seed", seed, minimum=0)
     if components is not None:
-        check_count("components", components)
+        validation.check_count("components", components)
     if landmarks is not None:
-        check_count("landmarks", landmarks)
+        validation.check_count("landmarks", landmarks)
         if method != "nystrom":
             raise InputError("is used by method 'nystrom' only.", argument="landmarks")
 
@@ -355,7 +349,7 @@ def _common_bandwidth(metric: str, samples: Sequence[Any], kernel: str) -> float
     rng = np.random.default_rng(PAIRING_SEED)
     parts = []
     for sample in samples:
-        rows = check_features("x", features_of(sample), minimum=0)
+        rows = validation.check_features("x", features_of(sample), minimum=0)
         part = rows[np.sort(rng.choice(len(rows), min(share, len(rows)), replace=False))]
         # Whoever scores the model refuses its bad rows, and names them.
         parts.append(part[np.isfinite(part).all(axis=1)])
@@ -376,7 +370,7 @@ def _prepare(
     samples = list(models)
     if reference is not None:
         samples = [reference]
-        check_finite("real", check_features("real", features_of(reference)))
+        validation.check_finite("real", validation.check_features("real", features_of(reference)))
     sizes = [len(model) for model in models if hasattr(model, "__len__")]
     smallest = min(sizes, default=None)
     given, note = vendi_options(metric, samples, options, smallest=smallest)
