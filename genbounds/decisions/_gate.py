@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from genbounds._tables import Line, Warned
 from genbounds._text import number, percent, quoted, short, shown
-from genbounds.decisions import _estimates
+from genbounds.decisions._estimates import (
+    all_warnings,
+    distrust,
+    estimated,
+    in_units,
+    number_or_share,
+    on_score_scale,
+)
 from genbounds.decisions._variance import OF_N, VarianceModel, smallest
 from genbounds.diagnostics import warn_of
 from genbounds.estimators import Estimate, EstimateDifference, difference, metric_spec, rank
@@ -43,7 +50,7 @@ class Margin:
     @classmethod
     def of(cls, given: object) -> Margin:
         """Read what was `given`: a number, or a text such as "2%" or "0.5"."""
-        value, relative = _estimates.number_or_share(given)
+        value, relative = number_or_share(given)
         if not 0.0 <= value < (1.0 if relative else math.inf):
             raise InputError(
                 "must be a number of at least 0, in units of the score, or a share of the "
@@ -249,7 +256,7 @@ def gate(
     wanted = Margin.of(margin)
     check_gate(wanted, level=level, equivalence=equivalence)
     models = {"candidate": candidate, "baseline": baseline}
-    _, estimates = _estimates.estimated(spec, models, reference, options)
+    _, estimates = estimated(spec, models, reference, options)
     return decide(
         estimates,
         margin=wanted,
@@ -296,15 +303,13 @@ def decide(
     -------
     Verdict
     """
-    scaled = {name: _estimates.on_score_scale(estimate) for name, estimate in estimates.items()}
+    scaled = {name: on_score_scale(estimate) for name, estimate in estimates.items()}
     ranking = rank(scaled, metric=metric, level=level)
     # Scores and their intervals are those that everything else reports.
     scores = {name: estimate.score(level) for name, estimate in estimates.items()}
     (candidate, new), (baseline, old) = scaled.items()
     share = margin.value * margin.relative
-    size = _estimates.in_units(
-        margin.value, margin.relative, old, whose="baseline", argument="margin"
-    )
+    size = in_units(margin.value, margin.relative, old, whose="baseline", argument="margin")
     sides = 2.0 * level - 1.0
     low, high = _beyond(new, old, share=share, shift=-size).interval(sides)
     low_of_lower, high_of_lower = _beyond(new, old, share=-share, shift=size).interval(sides)
@@ -312,13 +317,13 @@ def decide(
         within, beyond = high < 0.0 < low_of_lower, low > 0.0 or high_of_lower < 0.0
     else:
         within, beyond = high < 0.0, low > 0.0
-    doubts = _estimates.all_warnings(
+    doubts = all_warnings(
         *(score.warnings for score in scores.values()),
         ranking.warnings,
         warnings,
         _wide(margin, scores[baseline], baseline),
     )
-    reason = _estimates.distrust(doubts)
+    reason = distrust(doubts)
     decision: Decision = "inconclusive"
     if not reason and (within or beyond):
         decision = "pass" if within else "fail"

@@ -12,7 +12,13 @@ import scipy  # its submodules are loaded at their first use
 
 from genbounds._tables import Line, Warned, new_axes, plain_log_ticks
 from genbounds._text import number, percent, quoted, short
-from genbounds.decisions import _estimates
+from genbounds.decisions._estimates import (
+    all_warnings,
+    estimated,
+    in_units,
+    number_or_share,
+    on_score_scale,
+)
 from genbounds.decisions._variance import LARGEST, OF_N, VarianceModel, smallest
 from genbounds.diagnostics import warn_of
 from genbounds.estimators import Estimate, Moments, Prepared, from_few, metric_spec, rank
@@ -297,13 +303,13 @@ def plan(
     spec.check_growing("planning")
     check_targets(half_width=half_width, gap=gap, power=power, level=level)
     for name, target in {"half_width": half_width, "gap": gap}.items():
-        if isinstance(target, str) and not _estimates.number_or_share(target)[1]:
+        if isinstance(target, str) and not number_or_share(target)[1]:
             raise InputError(
                 f"must be a number or, as a string, a share such as '10%'; got {quoted(target)}.",
                 argument=name,
             )
     pilots = _pilots_of(pilot)
-    prepared, estimates = _estimates.estimated(spec, pilots, reference, options)
+    prepared, estimates = estimated(spec, pilots, reference, options)
     return plan_from(
         estimates, pilots, prepared, half_width=half_width, gap=gap, power=power, level=level
     )
@@ -318,7 +324,7 @@ def check_targets(
     if (half_width is None) == (gap is None):
         raise InputError("pass one target: `half_width` or `gap`.")
     name, wanted = ("gap", gap) if half_width is None else ("half_width", half_width)
-    value, _ = _estimates.number_or_share(wanted)
+    value, _ = number_or_share(wanted)
     if not 0.0 < (value if name == "half_width" else abs(value)) < math.inf:
         raise InputError(
             "must be positive, in units of the score or a share of the pilot's ('10%'); "
@@ -382,9 +388,7 @@ def plan_from(
     Plan
     """
     columns = max(_columns_of(sample) for sample in samples.values())
-    named = {
-        name: _doubted(_estimates.on_score_scale(estimate)) for name, estimate in estimates.items()
-    }
+    named = {name: _doubted(on_score_scale(estimate)) for name, estimate in estimates.items()}
     scaled = list(named.values())
     _check_pilot(scaled, estimates.values(), level)
     few = from_few(scaled)
@@ -392,8 +396,8 @@ def plan_from(
     two_models = gap is not None or len(scaled) == 2
     model = _model_of(scaled, twins=two_models)
     asked: Target = "half_width" if gap is None else "gap"
-    given, relative = _estimates.number_or_share(half_width if gap is None else gap)
-    target = abs(_estimates.in_units(given, relative, scaled[0], whose="pilot", argument=asked))
+    given, relative = number_or_share(half_width if gap is None else gap)
+    target = abs(in_units(given, relative, scaled[0], whose="pilot", argument=asked))
     width, size = (target, None) if gap is None else (None, target)
 
     reached = model.reaching(half_width=width, gap=size, level=level, power=power)
@@ -428,7 +432,7 @@ def plan_from(
         reference_half_widths=reference_half_widths,
         metric=prepared.name,
         two_models=two_models,
-        warnings=_estimates.all_warnings(*(estimate.warnings for estimate in scaled), joint, few),
+        warnings=all_warnings(*(estimate.warnings for estimate in scaled), joint, few),
         assumptions=_assumptions(
             scaled, given if relative else None, twins=two_models and len(scaled) == 1
         ),
