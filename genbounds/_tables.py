@@ -15,21 +15,18 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from genbounds._drawing import Row, Scale, interval_rows, new_axes
 from genbounds._json import AsJson
-from genbounds._text import display, interval, number, short, shown
+from genbounds._text import display, interval, number
 from genbounds.diagnostics import Diagnostic, all_reliable
 from genbounds.validation import InputError
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
 
 HEADINGS = {"stderr": "Std. error", "n": "n", "p": "p", "p, adjusted": "p, adjusted"}
 """Of columns whose own name is no heading."""
-
-WIDE_SPREAD = 20.0
-"""Positive values that differ by this factor are drawn on a logarithmic axis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,20 +159,15 @@ class InHand(AsJson):
         """
         lines = self._lines()
         ax = ax or new_axes(1.0 + 0.32 * len(lines))
-        for row, line in enumerate(lines):
-            error, style = error_bar(line.value, line.low, line.high, reliable=line.reliable)
-            ax.errorbar(line.value, row, xerr=error, **style)
-        # Names are never taken for mathematics.
-        names = [shown(line.name) for line in lines]
-        ax.set_yticks(range(len(lines)), names, parse_math=False)
-        ax.set_ylim(len(lines) - 0.5, -0.5)
+        rows = [
+            Row(line.name, (line.low, line.value, line.high))
+            if line.reliable
+            else Row(line.name, (line.low, line.value, line.high), "bad", "cross")
+            for line in lines
+        ]
         # What values are, in lines that fit below the axes.
-        about = self._caption().partition(";")[0]
-        ax.set_xlabel(textwrap.fill(about, 52), parse_math=False)
-        if _is_spread(lines):
-            ax.set_xscale("log")
-            plain_log_ticks(ax.xaxis)
-        return ax
+        about = textwrap.fill(self._caption().partition(";")[0], 52)
+        return interval_rows(ax, rows, about, Scale.spread(lines))
 
     def _repr_html_(self) -> str:
         """Return a small table with every interval drawn, for notebooks."""
@@ -224,22 +216,6 @@ class Warned(Noted):
 
     def __repr__(self) -> str:
         return "\n  ".join((f"{type(self).__name__}({self})", *map(str, self.warnings)))
-
-
-def new_axes(height: float = 4.8) -> Axes:
-    """Return the axes of a new figure, `height` inches high."""
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(figsize=(6.4, height), layout="constrained")[1]
-
-
-def error_bar(
-    value: float, low: float, high: float, *, reliable: bool
-) -> tuple[list[list[float]] | None, dict[str, Any]]:
-    """Return how far matplotlib's error bar goes, and its style: a cross where it is unreliable."""
-    ends = [[value - low], [high - value]] if math.isfinite(low) and math.isfinite(high) else None
-    mark, color = ("o", "C0") if reliable else ("X", "C3")
-    return ends, {"fmt": mark, "color": color, "capsize": 3}
 
 
 def _grid(
@@ -307,40 +283,22 @@ def _latex(text: str) -> str:
     )
 
 
-def plain_log_ticks(axis: Axis) -> None:
-    """Label a logarithmic axis with plain numbers, few enough to be read."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    low, high = axis.get_view_interval()
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 1e3 * low else (1.0,)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
-    axis.set_minor_formatter(NullFormatter())
-
-
-def _is_spread(lines: Sequence[Line]) -> bool:
-    values = [line.value for line in lines]
-    return min(values, default=0.0) > 0.0 and max(values) > WIDE_SPREAD * min(values)
-
-
 WIDTH, HEIGHT, MARGIN = 160, 16, 6
 
 
 def _places(lines: Sequence[Line]) -> Callable[[float], float]:
     """Return the function from a value to its place in the drawings, one scale for all of them."""
-    values = [x for line in lines for x in (line.value, line.low, line.high) if math.isfinite(x)]
-    spread = _is_spread(lines)
-    if spread:
-        floor = min(line.value for line in lines) / 3.0
-        values = [max(x, floor) for x in values]
-    low, high = min(values, default=0.0), max(values, default=1.0)
+    scale = Scale.spread(lines)
+    low, high = max(scale.low, scale.floor), scale.high
     span = WIDTH - 2 * MARGIN
 
     def place(x: float) -> float:
-        if spread:
-            share = math.log(max(x, low) / low) / math.log(high / low)
+        x = min(max(x, low), high)
+        if scale.log:
+            share = math.log(x / low) / math.log(high / low)
         else:
-            share = (x - low) / (high - low) if high > low else 0.5
-        return round(MARGIN + span * min(max(share, 0.0), 1.0), 1)
+            share = (x - low) / (high - low)
+        return round(MARGIN + span * share, 1)
 
     return place
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from genbounds._drawing import COLOUR, Row, Scale, interval_rows, new_axes
 from genbounds._tables import Line, Warned
-from genbounds._text import number, percent, quoted, short, shown
+from genbounds._text import interval, number, percent, quoted, short, shown
 from genbounds.decisions._estimates import (
     all_warnings,
     distrust,
@@ -185,11 +186,17 @@ class Verdict(Warned):
         -------
         matplotlib.axes.Axes
         """
-        ax = Warned.plot(self, ax)
-        for place in (-self.margin, self.margin) if self.equivalence else (self.margin,):
-            ax.axvline(place, color="C3", linestyle="--", linewidth=1.2)
-        ax.axvline(0.0, color="0.6", linewidth=0.8)
-        return ax
+        margin, ends = self.margin, (self.low, self.worse_by, self.high)
+        lines = [margin, -margin] if self.equivalence else [margin]
+        scale = Scale.linear([0.0, *lines, *ends], margin=0.08)
+        role = {"pass": "good", "fail": "bad"}.get(self.decision, "accent")
+        tip = f"worse by {number(self.worse_by)} {interval(self.low, self.high)}"
+        row = Row(self.candidate, ends, role, "filled" if self.reliable else "cross", tip)
+        ax = ax or new_axes(1.4)
+        for start, stop in [(margin, scale.high), (scale.low, -margin)][: len(lines)]:
+            ax.axvspan(start, stop, color=COLOUR["bad"], alpha=0.12, linewidth=0)
+        title = titled(self.scores.values(), self.metric)
+        return interval_rows(ax, [row], f"{title}: worse by", scale, lines=lines)
 
 
 def gate(

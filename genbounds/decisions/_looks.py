@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from genbounds._tables import InHand, Line, Noted, new_axes
+from genbounds._drawing import COLOUR, DASHED, Scale, Style, band, new_axes, tip
+from genbounds._tables import InHand, Line, Noted
 from genbounds._text import count, interval, number, percent, short
 from genbounds.results import Diagnostic, Score, all_reliable, listing, titled
 
@@ -19,6 +20,15 @@ State = Literal["first", "improved", "undecided", "collapsed", "unreliable"]
 
 Outcome = Literal["improved", "plateau", "collapsed", "undecided"]
 """What a run says at its last look."""
+
+MARKS: dict[State, tuple[str, str]] = {
+    "first": ("o", "accent"),
+    "improved": ("^", "good"),
+    "undecided": ("o", "accent"),
+    "collapsed": ("v", "bad"),
+    "unreliable": ("X", "muted"),
+}
+"""Mark and colour of every state of a look: told apart without colours too."""
 
 NAMED_STEPS = 4
 """So many steps are named in a sentence; more are counted."""
@@ -242,19 +252,23 @@ class Track(Noted):
         matplotlib.axes.Axes
         """
         ax = ax or new_axes(3.6)
-        steps = list(self.scores)
-        scores = list(self.scores.values())
-        lows, highs = ([end if math.isfinite(end) else math.nan for end in ends]
-                       for ends in ([s.low for s in scores], [s.high for s in scores]))  # fmt: skip
-        ax.fill_between(steps, lows, highs, color="C0", alpha=0.16, linewidth=0)
-        ax.plot(steps, [score.value for score in scores], color="C0")
-        styles = {"improved": ("^", "C2"), "collapsed": ("v", "C3"), "unreliable": ("X", "C3")}
-        for look in self.looks:
-            mark, colour = styles.get(look.state, ("o", "C0"))
-            ax.plot(look.step, look.score.value, mark, color=colour)
-        ax.axvline(self.best, color="0.5", linestyle="--", linewidth=1)
-        ax.set_xlabel("step")
-        ax.set_ylabel(self._caption().partition(",")[0].removesuffix(" by step"), parse_math=False)
+        scores, steps = [look.score for look in self.looks], [look.step for look in self.looks]
+        margin = 0.03 * (steps[-1] - steps[0]) or 1.0
+        scale = Scale.growth(scores, [score.value for score in scores])
+        Scale(steps[0] - margin, steps[-1] + margin).apply(ax, "step")
+        scale.apply(ax, titled(scores, self.metric), upright=True)
+        band(ax, steps, scores, scale, COLOUR["accent"])
+        values = [max(score.value, scale.floor) for score in scores]
+        ax.plot(steps, values, color=COLOUR["accent"], linewidth=1.6)
+        ax.axvline(self.best, **DASHED)
+        for look, value in zip(self.looks, values, strict=True):
+            shape, role = MARKS[look.state]
+            style: Style = {"color": COLOUR[role], "markeredgecolor": COLOUR["paper"]}
+            size = 7.0 if shape == "o" else 10.0
+            (mark,) = ax.plot(look.step, value, shape, markersize=size, **style)
+            ends = interval(look.score.low, look.score.high)
+            at = f"{number(look.score.value)} {ends}, {look.state}"
+            tip(mark, f"step {short(look.step)}: {at}")
         return ax
 
     @property

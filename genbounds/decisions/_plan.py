@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import scipy  # its submodules are loaded at their first use
 
-from genbounds._tables import Line, Warned, new_axes, plain_log_ticks
+from genbounds._drawing import new_axes, predicted_curve
+from genbounds._tables import Line, Warned
 from genbounds._text import number, percent, quoted, short
 from genbounds.decisions._estimates import (
     all_warnings,
@@ -216,24 +217,19 @@ class Plan(Warned):
         -------
         matplotlib.axes.Axes
         """
-        ax = ax or new_axes()
-        curve = self.half_widths if self.powers is None else self.powers
-        wanted = self.half_width if self.powers is None else self.power
-        ax.plot(self.sizes, curve)
-        assert wanted is not None
-        ax.axhline(wanted, color="C3", linestyle="--", linewidth=1.2)
-        if self.n is not None:
-            ax.plot([self.n], [wanted], "o", color="C3")
-        ax.set_xscale("log")
-        plain_log_ticks(ax.xaxis)
-        ax.set_xlabel("generated samples" + (" of each model" if self.two_models else ""))
+        sizes = self.sizes.tolist(), "generated samples" + " of each model" * self.two_models
         if self.powers is None:
-            ax.set_yscale("log")
-            plain_log_ticks(ax.yaxis)
-            ax.set_ylabel(self._caption(), parse_math=False)
+            upright, curve, wanted = "half-width", self.half_widths, self.half_width
         else:
-            ax.set_ylabel(f"power for a difference of {number(self.gap)}", parse_math=False)
-        return ax
+            upright, curve, wanted = "power", self.powers, self.power
+        return predicted_curve(
+            ax or new_axes(),
+            sizes,
+            (curve.tolist(), upright),
+            wanted=wanted,
+            at=self.n,
+            floor=None if self.feasible or upright == "power" else self.limit,
+        )
 
 
 def plan(

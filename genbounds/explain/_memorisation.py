@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from genbounds import validation
+from genbounds._drawing import DASHED, Scale, legend, new_axes, series_style, tip
 from genbounds._process import threads_for
-from genbounds._tables import Line, Warned, new_axes
+from genbounds._tables import Line, Warned
 from genbounds._text import count, number, percent
 from genbounds.diagnostics import warn_of
 from genbounds.explain import _checks, _exact, _nearest
@@ -184,13 +185,19 @@ class Memorisation(Warned):
         matplotlib.axes.Axes
         """
         ax = ax or new_axes(3.4)
-        edges, trained, held = self.densities()
-        ax.stairs(trained, edges, color="C3", label="nearest real row trained on")
-        ax.stairs(held, edges, color="C0", label="nearest real row held out")
-        ax.axvline(self.closer, color="0.5", linestyle="--", linewidth=1.0)
-        ax.set_xlabel("distance to the nearest real row / to the fifth")
-        ax.set_ylabel("generated rows per real row")
-        ax.legend(frameon=False)
+        edges, *sides = self.densities()
+        styles = [series_style(k) for k in range(2)]
+        highest = 1.08 * max(float(heights.max()) for heights in sides)
+        Scale(0.0, 1.0).apply(ax, "distance to the nearest real row\nover that to the fifth")
+        Scale(0.0, highest).apply(ax, "generated rows per real row", upright=True)
+        ax.stairs(sides[0], edges, color=styles[0]["color"], fill=True, alpha=0.3)
+        names = "nearest: training", "nearest: held out"
+        for name, heights, style in zip(names, sides, styles, strict=True):
+            line = ax.stairs(heights, edges, color=style["color"], linewidth=1.8)
+            near = float(heights[edges[1:] <= self.closer].sum())
+            tip(line, f"{name}: {number(near)} near copies per real row")
+        ax.axvline(self.closer, **DASHED)
+        legend(ax, list(zip(names, styles, strict=True)))
         return ax
 
     def densities(self, bins: int = 40) -> tuple[Float, Float, Float]:

@@ -7,15 +7,18 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from genbounds._drawing import COLOUR, DASHED, Row, Scale, tip
 from genbounds._text import count, interval, number, percent, short, shown
-from genbounds.report import blocks, drawing
+from genbounds.report import blocks
 from genbounds.report.blocks import Block, Cell, Figure, Notes, Table, Tag, Tone
-from genbounds.report.drawing import COLOUR, DASHED, Canvas, Row, Scale
+from genbounds.report.drawing import drawn, drawn_rows
 from genbounds.report.page import Page, Section, answer_page
 from genbounds.report.wording import measured_lines, verdict_text, verdict_word
 from genbounds.validation import InputError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from genbounds.bounds import Bound
 
 PAPERS = {
@@ -218,14 +221,14 @@ def coverage_plot(points: Sequence[CoveragePoint]) -> Figure:
         agrees = p.low <= p.nominal <= p.high
         look = ("accent", "filled") if agrees else ("bad", "open")
         name, of = f"{p.label}, n = {p.n}", count(p.replications, "interval")
-        tip = f"{shown(name)}: {percent(round(p.measured, 4))} of {of}"
-        rows.append(Row(name, (p.low, p.measured, p.high), *look, tip))
+        said = f"{shown(name)}: {percent(round(p.measured, 4))} of {of}"
+        rows.append(Row(name, (p.low, p.measured, p.high), *look, said))
     agree = sum(row.mark == "filled" for row in rows)
     cells = attrgetter("label", "n", "nominal", "measured", "low", "high", "replications")
-    return drawing.interval_rows(
+    return drawn_rows(
         rows,
-        label="measured coverage",
-        scale=Scale.linear(end for p in points for end in (p.low, p.high, p.nominal)),
+        "measured coverage",
+        Scale.linear(end for p in points for end in (p.low, p.high, p.nominal)),
         lines=sorted({p.nominal for p in points}),
         alt=f"Measured coverage of {count(len(points), 'kind')} of interval against their nominal "
         f"level; {agree} agree with it within the simulation's own error.",
@@ -250,19 +253,19 @@ def miss_plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
     measured = [row for row in rows if row["worst"]["claimed"] > 0.0]
     if not measured:
         raise InputError("`rows` must hold at least one statement that allows some misses.")
-    drawn_rows = []
+    marks = []
     for row in measured:
         low, miss, high, claimed = (
             row["worst"][key] for key in ("miss_low", "miss", "miss_high", "claimed")
         )
-        tip = f"{row['id']}: {number(miss)} {interval(low, high)}, allowed {short(claimed)}"
+        said = f"{row['id']}: {number(miss)} {interval(low, high)}, allowed {short(claimed)}"
         ends = low / claimed, miss / claimed, high / claimed
-        drawn_rows.append(Row(row["id"], ends, *_look(row["verdict"]), tip))
+        marks.append(Row(row["id"], ends, *_look(row["verdict"]), said))
     refuted = [row["id"] for row in measured if row["verdict"] == "refuted"]
-    return drawing.interval_rows(
-        drawn_rows,
-        label="failures per allowed failure",
-        scale=Scale.logarithmic(MISS_RATIOS, zero=MISS_RATIOS[0]),
+    return drawn_rows(
+        marks,
+        "failures per allowed failure",
+        Scale.logarithmic(MISS_RATIOS, zero=MISS_RATIOS[0]),
         lines=[1.0],
         alt=f"Failure rates of {count(len(measured), 'statement')} relative to what they allow. "
         f"Refuted: {', '.join(refuted) or 'none'}.",
@@ -300,27 +303,24 @@ def claim_plot(row: Mapping[str, Any]) -> Figure:
     # Far below every claim a rate is as good as none.
     floor = min(claims) * 1e-3
     colour = COLOUR[_look(row["verdict"])[0]]
-    across = "failure probability δ", Scale.logarithmic(deltas)
-    upright = "failure rate", Scale(floor, 3.0, log=True)
 
-    def picture(width: float) -> Canvas:
-        canvas = drawing.curve_canvas(width, across, upright)
-        axes = canvas.axes
-        axes.plot(deltas, claims, **DASHED)
+    def paint(ax: Axes) -> None:
+        Scale.logarithmic(deltas).apply(ax, "failure probability δ")
+        Scale(floor, 3.0, log=True).apply(ax, "failure rate", upright=True)
+        ax.plot(deltas, claims, **DASHED)
         for cell in cells:
             low, value, high = (max(cell[key], floor) for key in ("miss_low", "miss", "miss_high"))
-            axes.vlines(cell["delta"], low, high, color=colour, linewidth=2)
+            ax.vlines(cell["delta"], low, high, color=colour, linewidth=2)
             shape = "v" if cell["miss"] <= floor else "o"
-            (mark,) = axes.plot(cell["delta"], value, shape, color=colour, markersize=6)
+            (mark,) = ax.plot(cell["delta"], value, shape, color=colour, markersize=6)
             rate = f"{number(cell['miss'])} {interval(cell['miss_low'], cell['miss_high'])}"
             said = f"{rate} ({cell['evidence']}), allowed {short(cell['claimed'])}; {cell['arm']}"
-            canvas.tip(mark, f"δ = {short(cell['delta'])}: {said}")
-        return canvas
+            tip(mark, f"δ = {short(cell['delta'])}: {said}")
 
     over = ", ".join(short(cell["delta"]) for cell in cells if cell["refutes"])
     nowhere = ", nowhere proven to be above what is allowed."
-    return drawing.drawn(
-        picture,
+    return drawn(
+        paint,
         alt=f"Failure rate of {row['id']} against its failure probability"
         + (f". Above what is allowed at δ = {over}." if over else nowhere),
         caption="How often the statement fails in its worst case, at each failure probability, "
@@ -357,18 +357,18 @@ def tightness_plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
     if not known:
         raise InputError("`rows` must hold at least one statement with a tightness.")
     known.sort(key=lambda row: row["tightness"])
-    drawn_rows = []
+    marks = []
     for row in known:
         times, text = row["tightness"], f"{number(row['tightness'], digits=3)}×"
-        look, tip = _look(row["verdict"]), f"{row['id']}: {text}"
-        drawn_rows.append(Row(row["id"], (1.0, times, times), *look, tip, text))
+        look, said = _look(row["verdict"]), f"{row['id']}: {text}"
+        marks.append(Row(row["id"], (1.0, times, times), *look, said, text))
     least, most = (
         f"{number(row['tightness'], digits=3)} ({row['id']})" for row in (known[0], known[-1])
     )
-    return drawing.interval_rows(
-        drawn_rows,
-        label="width over the smallest one that would hold",
-        scale=Scale.logarithmic([1.0, *(row["tightness"] for row in known)]),
+    return drawn_rows(
+        marks,
+        "width over the smallest one that would hold",
+        Scale.logarithmic([1.0, *(row["tightness"] for row in known)]),
         lines=[1.0],
         alt=f"Width of {count(len(known), 'statement')} relative to the width that is needed, from "
         f"{least} to {most}.",

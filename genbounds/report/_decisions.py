@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from genbounds._drawing import predicted_curve
 from genbounds._text import count, interval, number, percent, short, shown, shown_pvalue
-from genbounds.report import drawing, wording
+from genbounds.report import wording
 from genbounds.report._scores import basis, score_plot, warning_blocks, with_assumptions
 from genbounds.report.blocks import Cell, Fact, Figure, Name, Notes, Table, Tag, Tone
-from genbounds.report.drawing import COLOUR, DASHED, Canvas, Row, Scale, Style
+from genbounds.report.drawing import drawn, rows_height
 from genbounds.report.page import Page, Section, answer_page
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from genbounds.decisions import Plan, Reproduction, Track, Verdict
 
 TONES: dict[str, Tone] = {
@@ -92,29 +94,20 @@ def gate_plot(verdict: Verdict) -> Figure:
     Figure
         It passes where the line ends before the shaded part.
     """
-    margin, ends = verdict.margin, (verdict.low, verdict.worse_by, verdict.high)
-    role = {"pass": "good", "fail": "bad"}.get(verdict.decision, "accent")
-    worse = f"{number(verdict.worse_by)} {interval(verdict.low, verdict.high)}"
-    lines = [margin, -margin] if verdict.equivalence else [margin]
-    scale = Scale.linear([0.0, *lines, *ends], margin=0.08)
     within = "within the unshaded part" if verdict.equivalence else "before the shaded part"
-    mark = "filled" if verdict.reliable else "cross"
     names = Name(verdict.candidate), Name(verdict.baseline)
-    return drawing.interval_rows(
-        [Row(verdict.candidate, ends, role, mark, f"worse by {worse}")],
-        label=f"{wording.metric_title(verdict.metric)}: worse by",
-        scale=scale,
-        lines=lines,
-        shaded=[(margin, scale.high), (scale.low, -margin)][: len(lines)],
+    return drawn(
+        verdict.plot,
+        height=rows_height(1),
         alt=f"{shown(verdict.candidate)} is worse than {shown(verdict.baseline)} by "
         f"{number(verdict.worse_by)}, limits {interval(verdict.low, verdict.high)}, margin "
-        f"{number(margin)}.",
+        f"{number(verdict.margin)}.",
         caption="How much worse the candidate is than the baseline; the dashed line is the "
         f"margin. Either end of the line is a one-sided limit at {percent(verdict.level)}. It "
         f"passes where the whole line lies {within}.",
         table=Table(
             ("Candidate", "Baseline", "Worse by", "Low", "High", "Margin", "Decision"),
-            [(*names, verdict.worse_by, verdict.low, verdict.high, margin, _tag(verdict))],
+            [(*names, verdict.worse_by, verdict.low, verdict.high, verdict.margin, _tag(verdict))],
         ),
     )
 
@@ -161,26 +154,16 @@ def plan_plot(plan: Plan) -> Figure:
     Figure
     """
     upright, of = "half-width", "half-width of the interval for"
-    curve, wanted = plan.half_widths, plan.half_width
-    floor = None if plan.feasible else plan.limit
+    floor = not plan.feasible
     if plan.powers is not None:
-        upright, of, floor = "power", "power to find", None
-        curve, wanted = plan.powers, plan.power
+        upright, of, floor = "power", "power to find", False
     what = _measured(plan) if plan.gap is None else f"a difference of {short(plan.gap)}"
-    return drawing.drawn(
-        _curve(
-            plan.sizes.tolist(),
-            curve.tolist(),
-            label="generated samples n",
-            upright=upright,
-            wanted=wanted or 0.0,
-            at=plan.n,
-            floor=floor,
-        ),
+    return drawn(
+        plan.plot,
         alt=f"Predicted {upright} against n. {plan}.",
         caption=f"Predicted {of} {what} against the number of generated samples"
         f"{' of each model' if plan.two_models else ''}. Dashed: the target."
-        + ("" if floor is None else " Dotted: what no number of generated samples gets below."),
+        + (" Dotted: what no number of generated samples gets below." if floor else ""),
         table=width_table(plan),
     )
 
@@ -213,10 +196,13 @@ def reference_plot(plan: Plan) -> Figure | None:
         return None
     generated = "any number of" if plan.n is None else number(plan.n)
     step = max(1, (len(sizes) - 1) // 4)
-    return drawing.drawn(
-        _curve(
-            sizes, widths, label="reference samples m", upright="half-width", wanted=plan.half_width
-        ),
+
+    def paint(ax: Axes) -> None:
+        across, upright = (sizes, "reference samples m"), (widths, "half-width")
+        predicted_curve(ax, across, upright, wanted=plan.half_width)
+
+    return drawn(
+        paint,
         alt=f"Predicted half-width against m, with {generated} generated samples.",
         caption=f"Predicted half-width of the interval for {_measured(plan)}, with {generated} "
         f"samples{' of each model' if plan.two_models else ' of the model'}, against the number of "
@@ -231,52 +217,7 @@ def _measured(plan: Plan) -> str:
     return f"the difference of both models in {title}" if plan.two_models else title
 
 
-def _curve(
-    sizes: Sequence[float],
-    values: Sequence[float],
-    *,
-    label: str,
-    upright: str,
-    wanted: float | None,
-    at: float | None = None,
-    floor: float | None = None,
-) -> Callable[[float], Canvas]:
-    """Return what draws one predicted curve with its target, and the place where it is reached."""
-    seen = [*values, *(x for x in (wanted, floor) if x)]
-    scale = Scale(min(seen) / 1.15, max(seen) * 1.15, log=True)
-    if upright == "power":
-        scale = Scale(0.0, 1.02, ticks=6)
-    across = label, Scale.logarithmic(sizes)
-
-    def picture(width: float) -> Canvas:
-        canvas = drawing.curve_canvas(width, across, (upright, scale))
-        axes = canvas.axes
-        (curve,) = axes.plot(sizes, values, color=COLOUR["accent"], linewidth=1.8)
-        ends = (f"{number(values[k])} at {number(round(sizes[k]))}" for k in (0, -1))
-        canvas.tip(curve, f"{upright} {', '.join(ends)}")
-        if wanted is not None:
-            axes.axhline(wanted, **DASHED)
-        if floor is not None:
-            axes.axhline(floor, color=COLOUR["muted"], linewidth=1.2, linestyle=(0, (1, 2)))
-        if at is not None and wanted is not None:
-            style: Style = {"color": COLOUR["accent"], "clip_on": False, "zorder": 4}
-            (mark,) = axes.plot(at, wanted, "o", markersize=7, **style)
-            canvas.tip(mark, f"n = {number(at)}")
-        return canvas
-
-    return picture
-
-
 # --- track ----------------------------------------------------------------------------------------
-
-MARKS = {
-    "first": ("o", "accent"),
-    "improved": ("^", "good"),
-    "undecided": ("o", "accent"),
-    "collapsed": ("v", "bad"),
-    "unreliable": ("X", "muted"),
-}
-"""Mark and colour of every state of a look: told apart without colours too."""
 
 STATE_TONES: dict[str, Tone] = {"improved": "good", "collapsed": "bad", "unreliable": "open"}
 
@@ -326,30 +267,9 @@ def track_plot(track: Track) -> Figure:
     """
     title, looks = wording.metric_title(track.metric), track.looks
     scores, steps = [look.score for look in looks], [look.step for look in looks]
-    margin = 0.03 * (steps[-1] - steps[0]) or 1.0
-    across = "step", Scale(steps[0] - margin, steps[-1] + margin)
-    scale = drawing.growth_scale(scores, [score.value for score in scores])
-
-    def picture(width: float) -> Canvas:
-        canvas = drawing.curve_canvas(width, across, (title, scale))
-        axes = canvas.axes
-        drawing.band(canvas, steps, scores, scale, COLOUR["accent"])
-        values = [max(score.value, scale.floor) for score in scores]
-        axes.plot(steps, values, color=COLOUR["accent"], linewidth=1.6)
-        axes.axvline(track.best, **DASHED)
-        for look, value in zip(looks, values, strict=True):
-            shape, role = MARKS[look.state]
-            style: Style = {"color": COLOUR[role], "markeredgecolor": COLOUR["paper"]}
-            size = 7.0 if shape == "o" else 10.0
-            (mark,) = axes.plot(look.step, value, shape, markersize=size, **style)
-            canvas.tip(
-                mark, f"step {short(look.step)}: {wording.with_interval(look.score)}, {look.state}"
-            )
-        return canvas
-
     states = [look.state for look in looks]
-    return drawing.drawn(
-        picture,
+    return drawn(
+        track.plot,
         alt=f"{title} at {count(len(looks), 'step')}, from {number(scores[0].value)} at step "
         f"{short(steps[0])} to {number(scores[-1].value)} at step {short(steps[-1])}; "
         f"{states.count('improved')} improved, {states.count('collapsed')} collapsed. The best "

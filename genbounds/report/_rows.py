@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from genbounds._text import count, interval, number, percent, shown
-from genbounds.report import drawing
 from genbounds.report._scores import basis, score_plot, warning_blocks, with_assumptions
 from genbounds.report.blocks import Block, Cell, Examples, Figure, Notes, Table, Tag, Tone
-from genbounds.report.drawing import COLOUR, DASHED, Canvas, Scale
+from genbounds.report.drawing import drawn
 from genbounds.report.page import Page, Section, answer_page
 from genbounds.report.wording import score_table, sentence, with_interval
 from genbounds.results import Diagnostic
@@ -307,9 +306,6 @@ def _pairs(result: Memorisation, fake: Pictures | None, train: Pictures | None) 
     return [Examples(title, pairs, paired=True)]
 
 
-SIDES = ("nearest: training", "nearest: held out")
-
-
 def ratio_plot(result: Memorisation) -> Figure:
     """Show the ratios of generated rows, by whether the nearest real row was trained on.
 
@@ -322,29 +318,9 @@ def ratio_plot(result: Memorisation) -> Figure:
     Figure
         Copies stand on the left, in the line of the training rows only.
     """
-    edges, *sides = result.densities()
-    highest = 1.08 * max(float(heights.max()) for heights in sides)
-    legend = [(side, drawing.series_style(k)) for k, side in enumerate(SIDES)]
-    upright = "per real row", Scale(0.0, highest, ticks=4)
-
-    def picture(width: float) -> Canvas:
-        label = "distance ratio" if width < 500 else "distance to nearest / to fifth"
-        across = label, Scale(0.0, 1.0, ticks=5)
-        canvas = drawing.curve_canvas(width, across, upright, legend=legend, grid="y")
-        axes = canvas.axes
-        for index, (side, heights) in enumerate(zip(SIDES, sides, strict=True)):
-            colour = COLOUR[f"series-{index}"]
-            if not index:  # told apart without colours too
-                axes.stairs(heights, edges, color=colour, fill=True, alpha=0.3)
-            line = axes.stairs(heights, edges, color=colour, linewidth=1.8)
-            near = float(heights[edges[1:] <= result.closer].sum())
-            canvas.tip(line, f"{side}: {number(near)} near copies per real row")
-        axes.axvline(result.closer, **DASHED)
-        return canvas
-
     near, rows = result.near, f"{result.unit}s"
-    return drawing.drawn(
-        picture,
+    return drawn(
+        result.plot,
         alt=f"Ratios of {number(result.n)} generated rows. Of {number(near.hit)} real {rows} with "
         f"near copies {number(near.trained)} were trained on, {number(near.expected)} expected.",
         caption="Distance of generated rows to the nearest real row, over that to the fifth: "

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from genbounds import _drawing as draw
+from genbounds._drawing import COLOUR, DASHED, SERIES, Row, Scale, Style
 from genbounds._text import count, display, interval, number, percent, short, shown
-from genbounds.report import drawing, wording
+from genbounds.report import wording
 from genbounds.report.blocks import Block, Fact, Figure, Name, Notes, Table, Tag
-from genbounds.report.drawing import COLOUR, DASHED, SERIES, Canvas, Row, Scale, Style
+from genbounds.report.drawing import drawn, drawn_rows, rows_height
 from genbounds.report.page import Page, Section, answer_page
 from genbounds.results import Diagnostic, Difference, Ranking, Score, all_reliable
 from genbounds.validation import InputError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from genbounds.estimators import PrecisionRecall
 
 SETTLING = (
@@ -226,7 +229,7 @@ def _scores(
             look, tip = ("bad", "cross"), f"{tip}, unreliable"
         ends = score.low, score.value, score.high
         rows.append(Row(name, ends, *look, tip, letters.get(name, "")))
-    scale = _value_scale(list(scores.values()))
+    scale = Scale.spread(list(scores.values()))
     start = max(scale.low, scale.floor)
     cut = any(s.low < start < s.value or s.high > scale.high for s in scores.values())
     crosses = any(not score.reliable for score in scores.values())
@@ -235,10 +238,10 @@ def _scores(
         f"significantly at {percent(level)}, all comparisons taken jointly."
     )
     top = next(iter(scores))
-    return drawing.interval_rows(
+    return drawn_rows(
         rows,
-        label=title,
-        scale=scale,
+        title,
+        scale,
         heading="Group" if letters else "",
         alt=f"{title} of {count(len(scores), 'model')}. On top: {shown(top)} "
         f"with {number(scores[top].value)}, interval {wording.interval_of(scores[top])}.",
@@ -250,25 +253,11 @@ def _scores(
     )
 
 
-def _value_scale(scores: Sequence[Score]) -> Scale:
-    """Choose a linear or a logarithmic axis, and its limits.
-
-    Logarithmic where no value is negative and the positive ones differ by a factor of twenty: on a
-    linear axis the good models would then coincide.
-    """
-    values = [score.value for score in scores if math.isfinite(score.value)]
-    # A model with score 0 has at least the upper end of its interval to show.
-    sizes = [
-        size for score in scores if math.isfinite(size := score.value or score.high) and size > 0.0
-    ]
-    if min(values, default=-1.0) < 0.0 or not sizes or max(sizes) < 20.0 * min(sizes):
-        return Scale.linear(end for s in scores for end in (s.value, s.low, s.high))
-    floor = min(sizes) / 3.0
-    top = max([*sizes, *(score.high for score in scores if math.isfinite(score.high))])
-    margin = (top / floor) ** 0.03
-    below = any(score.low < floor or score.value < floor for score in scores)
-    zero = floor if below else None
-    return Scale(floor / margin, top * margin, log=True, floor=floor, zero=zero)
+def _check_several(ranking: Ranking) -> None:
+    if len(ranking.scores) < 2:
+        raise InputError(
+            f"`ranking` must hold at least 2 models to compare; got {len(ranking.scores)}."
+        )
 
 
 def difference_matrix(ranking: Ranking) -> Figure:
@@ -289,36 +278,30 @@ def difference_matrix(ranking: Ranking) -> Figure:
     place = {name: k for k, name in enumerate(list(ranking.scores)[:LARGEST_MATRIX])}
     pairs = [pair for pair in ranking.differences if pair.better in place and pair.worse in place]
     significant = sum(pair.distinguishable for pair in pairs)
+    k = len(place)
     left_out = len(ranking.scores) - len(place)
 
-    def picture(width: float) -> Canvas:
-        k, left = len(place), drawing.left_margin(width, place)
-        cell = min(42.0, (width - left - 8) / k)
-        canvas = Canvas(width, cell * k + 34, (left, width - left - cell * k, 28.0, 6.0))
-        axes = canvas.axes
-        axes.set_xlim(-0.5, k - 0.5)
-        axes.set_ylim(k - 0.5, -0.5)
-        names = [
-            canvas.text(n, limit=drawing.NAME_LIMIT[width]) if cell >= 11 else "" for n in place
-        ]
-        axes.set_yticks(range(k), names)
-        axes.set_xticks(range(k), [str(x + 1) if cell >= 14 else "" for x in range(k)])
-        axes.xaxis.tick_top()
-        axes.tick_params(length=0)
-        axes.spines[:].set_visible(False)
+    def paint(ax: Axes) -> None:
+        draw.name_rows(ax, [*place])
+        least, most = (5, 12) if draw.is_narrow(ax) else (12, 24)
+        ax.set_xlim(-0.5, max(k, least) - 0.5)
+        ax.set_xticks(range(k), [str(x + 1) if k <= most else "" for x in range(k)])
+        ax.xaxis.tick_top()
+        ax.tick_params(length=0)
+        ax.spines["bottom"].set_visible(False)
+        ax.grid(visible=False)
         for pair in pairs:
-            _pair_cell(canvas, pair, place)
-        for index in range(k):
-            axes.plot(index, index, ".", color=COLOUR["muted"], markersize=2)
-        return canvas
+            _pair_cell(ax, pair, place)
+        ax.plot(range(k), range(k), ".", color=COLOUR["muted"], markersize=2)
 
     fields = attrgetter("low", "high", "pvalue_adjusted")
     rows = [
         (Name(p.better), p.value, Name(p.worse), *fields(p), SIGNIFICANT[p.distinguishable])
         for p in pairs
     ]
-    return drawing.drawn(
-        picture,
+    return drawn(
+        paint,
+        height=rows_height(k),
         alt=f"Matrix of {count(len(pairs), 'pair')} of {len(place)} models; {significant} differ "
         f"significantly, {len(pairs) - significant} do not.",
         caption="Every pair of models; columns are numbered as the rows. Filled: the row is "
@@ -334,17 +317,17 @@ def difference_matrix(ranking: Ranking) -> Figure:
     )
 
 
-def _pair_cell(canvas: Canvas, pair: Difference, place: Mapping[str, int]) -> None:
+def _pair_cell(ax: Axes, pair: Difference, place: Mapping[str, int]) -> None:
     from matplotlib.patches import Rectangle
 
     i, j = sorted((place[pair.better], place[pair.worse]))
     certain = pair.distinguishable
     face, edge = ("accent", "accent") if certain else ("paper", "muted")
     look: Style = {"facecolor": COLOUR[face], "edgecolor": COLOUR[edge], "linewidth": 0.8}
-    patch = canvas.axes.add_patch(Rectangle((j - 0.44, i - 0.44), 0.88, 0.88, **look))
+    patch = ax.add_patch(Rectangle((j - 0.44, i - 0.44), 0.88, 0.88, **look))
     names = f"{shown(pair.better)} − {shown(pair.worse)}"
     ends = interval(pair.low, pair.high) + ("" if certain else ", not significant")
-    canvas.tip(patch, f"{names}: {number(pair.value)} {ends}")
+    draw.tip(patch, f"{names}: {number(pair.value)} {ends}")
 
 
 def gap_plot(ranking: Ranking) -> Figure:
@@ -384,10 +367,10 @@ def gap_plot(ranking: Ranking) -> Figure:
         none, label = 1.0, "score of the first over this one's"
         what = f"The score of {shown(first)} as a multiple of each other model's."
     as_good = sum(row.mark == "filled" for row in rows)
-    return drawing.interval_rows(
+    return drawn_rows(
         rows,
-        label=label,
-        scale=Scale.linear([none, *(end for row in rows for end in row.ends)]),
+        label,
+        Scale.linear([none, *(end for row in rows for end in row.ends)]),
         lines=[none],
         alt=f"How far {count(len(others), 'other model')} lie behind {shown(first)}, with "
         f"simultaneous intervals; {as_good} of them may be as good.",
@@ -428,34 +411,35 @@ def convergence_plot(
     ends = {name: line[-1] for name, line in series.items()}
     sizes = Scale.logarithmic(n for _, n, _ in points)
     true = [] if truth is None else [truth]
-    scale = drawing.growth_scale(scores, [*(score.value for _, score in ends.values()), *true])
-    legend = [(name, drawing.series_style(k)) for k, name in enumerate(list(series)[:SERIES])]
+    scale = Scale.growth(scores, [*(score.value for _, score in ends.values()), *true])
+    legend = [(name, draw.series_style(k)) for k, name in enumerate(list(series)[:SERIES])]
     legend += [("truth", DASHED) for _ in true]
 
-    def picture(width: float) -> Canvas:
-        canvas = drawing.curve_canvas(width, ("samples n", sizes), (title, scale), legend=legend)
+    def paint(ax: Axes) -> None:
+        sizes.apply(ax, "samples n")
+        scale.apply(ax, title, upright=True)
+        draw.legend(ax, legend)
         # The first on top; pale if beyond the legend.
         for index, (name, line) in reversed(list(enumerate(series.items()))):
             pale = {"color": COLOUR["grid"], "marker": "o"}
-            style = drawing.series_style(index) if index < SERIES else pale
+            style = draw.series_style(index) if index < SERIES else pale
             places = [n for n, _ in line]
             values = [max(score.value, scale.floor) for _, score in line]
             if len(series) <= BANDS:
-                drawing.band(canvas, places, [score for _, score in line], scale, style["color"])
-            canvas.axes.plot(places, values, color=style["color"], linewidth=1.6)
+                draw.band(ax, places, [score for _, score in line], scale, style["color"])
+            ax.plot(places, values, color=style["color"], linewidth=1.6)
             for (n, score), value in zip(line, values, strict=True):
-                (point,) = canvas.axes.plot(n, value, **(style | {"linestyle": "none"}))
-                canvas.tip(point, f"{shown(name)}, n = {number(n)}: {wording.with_interval(score)}")
+                (point,) = ax.plot(n, value, **(style | {"linestyle": "none"}))
+                draw.tip(point, f"{shown(name)}, n = {number(n)}: {wording.with_interval(score)}")
         for value in true:
-            canvas.axes.axhline(value, **DASHED)
-        return canvas
+            ax.axhline(value, **DASHED)
 
     at_the_end = [
         f" {shown(name)}: {number(score.value)} at n = {number(n)}."
         for name, (n, score) in list(ends.items())[:SERIES]
     ] + [f" Truth: {number(value)}." for value in true]
-    return drawing.drawn(
-        picture,
+    return drawn(
+        paint,
         alt=f"{title} against the number of samples.{''.join(at_the_end)}",
         caption=f"{title} as the number of samples grows. "
         + _convergence_caption(len(series), {score.level for score in scores}, truth),

@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from genbounds import _drawing as draw
+from genbounds._drawing import COLOUR, SERIES, Scale, Style
 from genbounds._text import count, display, number, percent, shown
-from genbounds.report import drawing, wording
+from genbounds.report import wording
 from genbounds.report._scores import basis, score_plot, warning_blocks, with_assumptions
 from genbounds.report.blocks import Block, Cell, Figure, Name, Notes, Table, Tag
-from genbounds.report.drawing import COLOUR, SERIES, Canvas, Scale, Style
+from genbounds.report.drawing import drawn, rows_height
 from genbounds.report.page import Page, Section, answer_page
 from genbounds.results import Diagnostic, Score
 from genbounds.validation import InputError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from genbounds.mixtures import Mixture, MixtureSelection
     from genbounds.select import ContextSelection, Selection, SelectionPlan
 
@@ -267,22 +271,21 @@ def samples_plot(samples: Mapping[str, int], *, best: str | None = None) -> Figu
     names = sorted(samples, key=lambda name: -samples[name])
     total = sum(samples.values())
 
-    def picture(width: float) -> Canvas:
-        canvas = drawing.rows_canvas(width, names, right=62)
-        Scale(0, max(*samples.values(), 1) * 1.02).apply(canvas, "samples drawn")
+    def paint(ax: Axes) -> None:
+        draw.name_rows(ax, names)
+        Scale(0, max(*samples.values(), 1) * 1.02).apply(ax, "samples drawn")
         for row, name in enumerate(names):
             edge, fill = ("accent", "accent") if name == best else ("muted", "paper")
             colours: Style = {"color": COLOUR[fill], "edgecolor": COLOUR[edge]}
-            (bar,) = canvas.axes.barh(row, samples[name], height=0.62, linewidth=1.2, **colours)
-            canvas.tip(bar, f"{shown(name)}: {count(samples[name], 'sample')}")
+            (bar,) = ax.barh(row, samples[name], height=0.62, linewidth=1.2, **colours)
+            draw.tip(bar, f"{shown(name)}: {count(samples[name], 'sample')}")
             place: Style = {"va": "center", "xytext": (5, 0), "textcoords": "offset points"}
-            token = canvas.text(number(samples[name]))
-            canvas.axes.annotate(token, (samples[name], row), **place)
-        return canvas
+            ax.annotate(number(samples[name]), (samples[name], row), **place)
 
     shares = (percent(round(samples[name] / max(total, 1), 4)) for name in names)
-    return drawing.drawn(
-        picture,
+    return drawn(
+        paint,
+        height=rows_height(len(names)),
         alt=f"Samples drawn from each of {count(len(names), 'arm')}, {number(total)} together; "
         f"most from {shown(names[0])}, {number(samples[names[0]])}.",
         caption="Where the samples went. The arm that was selected is filled.",
@@ -319,32 +322,30 @@ def spending_plot(steps: Sequence[int], spent: Mapping[str, Sequence[int]]) -> F
     names = sorted(spent, key=lambda name: -spent[name][-1])
     edges, shares = _shares(steps, [spent[name] for name in names])
     square = {"marker": "s", "markersize": 9, "linestyle": "none"}
-    legend = [(name, drawing.series_style(k) | square) for k, name in enumerate(names[:SERIES])]
-    across = "samples drawn in total", Scale(edges[0], edges[-1])
-    upright = "share of the draws", Scale(0.0, 1.0)
+    legend = [(name, draw.series_style(k) | square) for k, name in enumerate(names[:SERIES])]
 
-    def picture(width: float) -> Canvas:
-        right = 14.0 + drawing.left_margin(width, names)
-        canvas = drawing.curve_canvas(width, across, upright, legend=legend, right=right, grid="")
-        canvas.axes.set_yticks([0.0, 0.5, 1.0], [percent(share) for share in (0.0, 0.5, 1.0)])
+    def paint(ax: Axes) -> None:
+        Scale(edges[0], edges[-1]).apply(ax, "samples drawn in total")
+        Scale(0.0, 1.0).apply(ax, "share of the draws", upright=True)
+        draw.legend(ax, legend)
+        ax.grid(visible=False)
+        ax.set_yticks([0.0, 0.5, 1.0], [percent(share) for share in (0.0, 0.5, 1.0)])
         bottom = [0.0] * len(shares[0])
         for index, (name, share) in enumerate(zip(names, shares, strict=True)):
             top = [low + part for low, part in zip(bottom, share, strict=True)]
             lines = [*bottom, bottom[-1]], [*top, top[-1]]
             fill = COLOUR[f"series-{index}" if index < SERIES else "grid"]
             style: Style = {"color": fill, "edgecolor": COLOUR["paper"], "linewidth": 0.8}
-            band = canvas.axes.fill_between(edges, *lines, step="post", **style)
-            canvas.tip(band, f"{shown(name)}: {number(spent[name][-1])} samples at the end")
+            band = ax.fill_between(edges, *lines, step="post", **style)
+            draw.tip(band, f"{shown(name)}: {number(spent[name][-1])} samples at the end")
             if share[-1] > 0.07:  # as high as the text
-                token = canvas.text(name, limit=drawing.NAME_LIMIT[width])
-                look = {"color": COLOUR["ink"], "va": "center_baseline"}
-                drawing.beside(canvas, (bottom[-1] + top[-1]) / 2.0, token, **look)
+                middle = (bottom[-1] + top[-1]) / 2.0
+                draw.beside(ax, middle, draw.fit(ax, name), color=COLOUR["ink"])
             bottom = top
-        return canvas
 
     points = sorted({round(i * (len(steps) - 1) / 9) for i in range(10)})
-    return drawing.drawn(
-        picture,
+    return drawn(
+        paint,
         alt=f"Share of the draws that each of {count(len(names), 'arm')} had over time, up to "
         f"{number(steps[-1])} samples in total; most went to {shown(names[0])}.",
         caption="Which arms were drawn from as the selection went on, from bottom to top in the "

@@ -18,7 +18,7 @@ from torchmetrics import Metric
 from torchmetrics.utilities import rank_zero_warn
 from torchmetrics.utilities.data import dim_zero_cat
 
-from genbounds._tables import error_bar
+from genbounds._drawing import COLOUR
 from genbounds.core.moments import check_keep
 from genbounds.estimators import MetricSpec, Moments, Prepared, frechet_distance, metric_spec
 from genbounds.features import Encoder
@@ -147,9 +147,11 @@ class TwoSamples(Metric):  # type: ignore[misc]
         figure, axes = plt.subplots(layout="constrained") if ax is None else (ax.figure, ax)
         for epoch, result in enumerate(results):
             value, low, high = (float(result[name]) for name in ("value", "low", "high"))
-            error, style = error_bar(value, low, high, reliable=bool(result["reliable"]))
-            axes.errorbar(epoch, value, yerr=error, **style)
-        axes.plot([float(result["value"]) for result in results], color="C0", zorder=1)
+            mark, role = ("o", "accent") if result["reliable"] else ("X", "bad")
+            error = [[value - low], [high - value]] if math.isfinite(high - low) else None
+            axes.errorbar(epoch, value, yerr=error, fmt=mark, color=COLOUR[role], capsize=3)
+        values = [float(result["value"]) for result in results]
+        axes.plot(values, color=COLOUR["accent"], zorder=1)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel("epoch")
         axes.set_ylabel(self._title)
