@@ -11,8 +11,7 @@ from genbounds._drawing import COLOUR, DASHED, Row, Scale, tip
 from genbounds._text import count, interval, number, percent, short, shown
 from genbounds.report import blocks
 from genbounds.report.blocks import Block, Cell, Figure, Notes, Table, Tag, Tone
-from genbounds.report.drawing import drawn, drawn_rows
-from genbounds.report.page import Page, Section, answer_page
+from genbounds.report.page import Page, Section, answer_page, drawn, drawn_rows
 from genbounds.report.wording import measured_lines, verdict_text, verdict_word
 from genbounds.validation import InputError
 

@@ -9,8 +9,7 @@ from genbounds._text import count, interval, number, percent, short, shown, show
 from genbounds.report import wording
 from genbounds.report._scores import basis, score_plot, warning_blocks, with_assumptions
 from genbounds.report.blocks import Cell, Fact, Figure, Name, Notes, Table, Tag, Tone
-from genbounds.report.drawing import drawn, rows_height
-from genbounds.report.page import Page, Section, answer_page
+from genbounds.report.page import Page, Section, answer_page, drawn, rows_height
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,8 +10,7 @@ import numpy as np
 from genbounds._text import count, interval, number, percent, shown
 from genbounds.report._scores import basis, score_plot, warning_blocks, with_assumptions
 from genbounds.report.blocks import Block, Cell, Examples, Figure, Notes, Table, Tag, Tone
-from genbounds.report.drawing import drawn
-from genbounds.report.page import Page, Section, answer_page
+from genbounds.report.page import Page, Section, answer_page, drawn
 from genbounds.report.wording import score_table, sentence, with_interval
 from genbounds.results import Diagnostic
 

@@ -11,8 +11,7 @@ from genbounds._drawing import COLOUR, DASHED, SERIES, Row, Scale, Style
 from genbounds._text import count, display, interval, number, percent, short, shown
 from genbounds.report import wording
 from genbounds.report.blocks import Block, Fact, Figure, Name, Notes, Table, Tag
-from genbounds.report.drawing import drawn, drawn_rows, rows_height
-from genbounds.report.page import Page, Section, answer_page
+from genbounds.report.page import Page, Section, answer_page, drawn, drawn_rows, rows_height
 from genbounds.results import Diagnostic, Difference, Ranking, Score, all_reliable
 from genbounds.validation import InputError
 

@@ -13,8 +13,7 @@ from genbounds._text import count, display, number, percent, shown
 from genbounds.report import wording
 from genbounds.report._scores import basis, score_plot, warning_blocks, with_assumptions
 from genbounds.report.blocks import Block, Cell, Figure, Name, Notes, Table, Tag
-from genbounds.report.drawing import drawn, rows_height
-from genbounds.report.page import Page, Section, answer_page
+from genbounds.report.page import Page, Section, answer_page, drawn, rows_height
 from genbounds.results import Diagnostic, Score
 from genbounds.validation import InputError
 

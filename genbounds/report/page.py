@@ -1,25 +1,35 @@
-"""One self-contained HTML page built from sections."""
+"""One self-contained HTML page built from sections, and its figures as inline SVG.
+
+What matplotlib draws in a colour that has a role gets the page's colour of that role, so that one
+picture serves light, dark and print. Every picture is drawn for a wide page and for a phone.
+"""
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import re
+import threading
+import warnings
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from genbounds._drawing import COLOUR, Row, Scale, interval_rows
 from genbounds._text import number
 from genbounds.files import atomic_write, display
-from genbounds.report.blocks import Block, Cell, Code, Facts, Link, Name, Tag
-from genbounds.report.drawing import formula
+from genbounds.report.blocks import Block, Cell, Code, Facts, Figure, Link, Name, Table, Tag
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,3 +199,172 @@ def is_number(cell: Cell) -> bool:
         found = FORMATTED.fullmatch(cell.removeprefix("<").removesuffix("%").rstrip())
         return cell == NO_VALUE or found is not None
     return cell is None or (isinstance(cell, (int, float)) and not isinstance(cell, bool))
+
+
+# --- figures --------------------------------------------------------------------------------------
+
+_ONE_AT_A_TIME = threading.RLock()
+
+WIDE, NARROW = 720.0, 344.0
+"""Widths in CSS pixels."""
+
+STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "genbounds",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 11.5,
+    "text.parse_math": False,
+    "text.color": COLOUR["ink"],
+    "axes.edgecolor": COLOUR["muted"],
+    "axes.facecolor": "none",
+    "axes.labelcolor": COLOUR["muted"],
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "figure.facecolor": "none",
+    "figure.autolayout": True,
+    "legend.columnspacing": 1.0,
+    "legend.handlelength": 1.6,
+    "xtick.color": COLOUR["muted"],
+    "ytick.color": COLOUR["muted"],
+    "xtick.labelcolor": COLOUR["muted"],
+    "ytick.labelcolor": COLOUR["ink"],
+    "grid.color": COLOUR["grid"],
+    "lines.solid_capstyle": "round",
+}
+
+
+def drawn(
+    paint: Callable[[Axes], Any],
+    *,
+    height: float = 300.0,
+    alt: str,
+    caption: str,
+    table: Table,
+) -> Figure:
+    """Draw for a wide page and for a phone.
+
+    Parameters
+    ----------
+    paint : callable
+        Draws on the axes that it gets.
+    height : float
+        In CSS pixels.
+    alt, caption : str
+    table : Table
+    """
+    from matplotlib.figure import Figure as Canvas
+
+    pictures = []
+    with _style(STYLE):
+        for width in (WIDE, NARROW):
+            canvas = Canvas(figsize=(width / 72, height / 72), dpi=72)
+            paint(canvas.add_subplot())
+            pictures.append(_svg(canvas))
+    wide, narrow = pictures
+    return Figure(wide=wide, narrow=narrow, alt=alt, caption=caption, table=table)
+
+
+def drawn_rows(
+    rows: Sequence[Row],
+    label: str,
+    scale: Scale,
+    *,
+    alt: str,
+    caption: str,
+    table: Table,
+    **marks: Any,
+) -> Figure:
+    """Draw values with their intervals; `marks` are those of `interval_rows`."""
+    paint = partial(interval_rows, rows=rows, label=label, scale=scale, **marks)
+    return drawn(paint, height=rows_height(len(rows)), alt=alt, caption=caption, table=table)
+
+
+def rows_height(rows: int) -> float:
+    """Return the height of a drawing of so many rows: generous while there are few."""
+    return 64.0 + rows * (26.0 if rows <= 30 else 18.0)
+
+
+@contextmanager
+def _style(style: dict[Any, Any]) -> Iterator[None]:
+    """Set matplotlib's parameters, which belong to the whole process: one thread at a time.
+
+    From its defaults on: a file `matplotlibrc`, also one that lies in the working folder, would
+    change pages, or have a program named latex set their texts. The font of the measures lacks
+    glyphs that a reader's font has: no warning.
+    """
+    from matplotlib import rc_context, rcdefaults, rcParams
+
+    with _ONE_AT_A_TIME, rc_context(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
+        rcdefaults()
+        rcParams.update(style)
+        yield
+
+
+def _svg(canvas: Canvas, **cut: Any) -> str:
+    """Return a drawing as an `<svg>` element, in the page's colours and font.
+
+    `cut`: what `savefig` takes of how to cut it out; then it keeps its size.
+    """
+    buffer = io.StringIO()
+    empty = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    canvas.savefig(buffer, format="svg", metadata=empty, **cut)
+    svg = buffer.getvalue()
+    head, rest = svg[svg.index("<svg") :].split(">", 1)
+    dropped = r"xmlns(:xlink)?|version" + ("" if cut else "|width|height")
+    svg = re.sub(rf'\s({dropped})="[^"]*"', "", head) + ">" + rest
+    svg = re.sub(r' id="tip:([^"]*)">', r"><title>\1</title>", svg)
+    # Ids must be unique in the page: the same picture has the same ones, another has others.
+    prefix = "s" + sha256(svg.encode()).hexdigest()[:8]
+    words = {colour: f"var(--{role})" for role, colour in COLOUR.items()}
+    words |= {"'DejaVu Sans'": "var(--sans)", ' id="': f' id="{prefix}'}
+    words |= {'xlink:href="#': f'href="#{prefix}', "url(#": f"url(#{prefix}"}
+    # Texts, which hold any name, stay.
+    pattern = "|".join((">[^<]*", *map(re.escape, words)))
+    return re.sub(pattern, lambda found: words.get(found[0], found[0]), svg)
+
+
+# --- formulas -------------------------------------------------------------------------------------
+
+
+def formula(latex: str) -> str | None:
+    """Draw a formula as inline SVG in the page's colour; None if matplotlib cannot read it."""
+    from matplotlib.figure import Figure as Canvas
+
+    style = STYLE | {"svg.fonttype": "path", "mathtext.fontset": "stix", "text.parse_math": True}
+    try:
+        with _style(style | {"figure.autolayout": False}):
+            canvas = Canvas(figsize=(1, 1), dpi=72)
+            canvas.text(0, 0, f"${_mathtext(latex)}$", fontsize=17)
+            return _svg(canvas, bbox_inches="tight", pad_inches=0.03)
+    except ValueError:  # mathtext knows a part of LaTeX
+        return None
+
+
+# What the catalogue uses of LaTeX beyond mathtext, in mathtext's words.
+_TOKEN = r"\s*(\\[A-Za-z]+|[^\s{}\\\[])"
+_GROUP = r"\s*(\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}|\\[A-Za-z]+|[^\s{}\\])"
+_FRACTION = re.compile(rf"\\[td]frac{_GROUP}{_GROUP}")
+_WORDS = re.compile(r"\\text\{([^{}]*)\}")
+_TRANSLATIONS = tuple(
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
+        (rf"\\(sqrt|mathcal|mathbb|hat|tilde|bar){_TOKEN}", r"\\\1{\2}"),
+        (r"\\[Bb]igg?l(?![A-Za-z])", r"\\left"),
+        (r"\\[Bb]igg?r(?![A-Za-z])", r"\\right"),
+        (r"\\le(?![A-Za-z])", r"\\leq "),
+        (r"\\ge(?![A-Za-z])", r"\\geq "),
+    )
+)
+
+
+def _mathtext(latex: str) -> str:
+    latex = _WORDS.sub(lambda found: r"\mathrm{" + found[1].replace(" ", r"\ ") + "}", latex)
+    for pattern, replacement in _TRANSLATIONS:
+        latex = pattern.sub(replacement, latex)
+    found = 1
+    while found:  # a fraction may hold another
+        latex, found = _FRACTION.subn(r"\\frac{\1}{\2}", latex)
+    return latex

@@ -11,7 +11,7 @@ import pytest
 from genbounds import report
 from genbounds.bounds import catalog
 from genbounds.estimators import metric_names, metric_spec
-from genbounds.report.drawing import formula
+from genbounds.report.page import formula
 from genbounds.results import Diagnostic, Score
 from genbounds.validation import InputError
 from tests.report.conftest import AUDIT, HOSTILE, make_ranking, make_score
