@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -96,34 +95,28 @@ Prepare = Callable[[Any, Mapping[str, Any], Sequence[Any]], Prepared]
 """From the reference (or None), options, and the models as far as they are known beforehand."""
 
 
-def preparing(
+def prepared_by(
     reference_class: Callable[..., Any],
+    reference: Any,
+    options: Mapping[str, Any],
+    models: Sequence[Any],
     *,
     follow: Callable[[Any], Running] | None = None,
     **words: Any,
-) -> Prepare:
-    """Return the `prepare` of a class that takes a reference and options.
+) -> Prepared:
+    """Prepare by a class: with all but the next three arguments given, the `prepare` of a metric.
 
     Parameters
     ----------
     reference_class : callable
-        Returns an object with `estimate` and `d`, the features of the reference.
+        From reference and options to an object with `estimate` and `d`, the reference's features.
+    reference, options, models
+        As in `Prepare`.
     follow : callable, optional
         From that object to a plug-in score that follows a growing sample.
     **words
         What else its `Prepared` says.
     """
-    return partial(_prepared_by, reference_class, follow, words)
-
-
-def _prepared_by(
-    reference_class: Callable[..., Any],
-    follow: Callable[[Any], Running] | None,
-    words: Mapping[str, Any],
-    reference: Any,
-    options: Mapping[str, Any],
-    models: Sequence[Any],
-) -> Prepared:
     prepared = reference_class(reference, **options)
     running = None if follow is None else lambda columns: follow(prepared)
     return Prepared(estimate=prepared.estimate, columns=prepared.d, follow=running, **words)

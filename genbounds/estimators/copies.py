@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from genbounds.core.close_rows import judge_common_rows
 from genbounds.core.estimate import Estimate, small_sample
 from genbounds.diagnostics import warn_of
 from genbounds.estimators._mean import mean_by_design
-from genbounds.estimators._metric_spec import MetricSpec, preparing
+from genbounds.estimators._metric_spec import MetricSpec, prepared_by
 from genbounds.estimators.frechet import FrechetReference
 from genbounds.estimators.kernels import unit_rows
 from genbounds.estimators.neighbours import Neighbours, framing, nearest_rows, share_interval
@@ -185,7 +186,7 @@ AUTHPCT = MetricSpec(
     title="AuthPct",
     summary="percentage of rows that are no near copies of a training row (the reference)",
     unit="%",
-    prepare=preparing(TrainingRows),
+    prepare=partial(prepared_by, TrainingRows),
     higher_is_better=True,
 )
 
@@ -395,6 +396,6 @@ MIFID = MetricSpec(
     title="MIFID",
     summary="Fréchet distance over the mean cosine distance to the nearest training row",
     unit="squared feature units",
-    prepare=preparing(MifidReference, samples_per_dimension=4, sampled_reference=True),
+    prepare=partial(prepared_by, MifidReference, samples_per_dimension=4, sampled_reference=True),
     options=("threshold",),
 )

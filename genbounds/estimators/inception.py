@@ -230,7 +230,7 @@ def inception_estimate(
         assumptions += (LINEAR,)
         details = line.details
     classes = int((form.marginals[:, 0] > 0.0).sum())
-    warnings += small_sample(n, units=math.inf if design is None else design.free_units)
+    warnings += small_sample(n, units=seen.drawing.free_units)
     if n < 2 * classes:
         warnings += (warn_of("few-per-class", n=n, classes=classes),)
     return Estimate(

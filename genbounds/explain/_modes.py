@@ -266,9 +266,9 @@ def _side(name: str, x: Any) -> Checked:
         raise InputError(
             "has weights, but here rows are counted: pass a Sample without them.", argument=name
         )
-    if side.design is not None and side.design.units < LEAST_ROWS:
+    if side.drawing.units < LEAST_ROWS:
         raise InputError(
-            f"has {side.design.units} independent groups of rows: it needs at least {LEAST_ROWS}.",
+            f"has {side.drawing.units} independent groups of rows: it needs at least {LEAST_ROWS}.",
             argument=name,
         )
     return side

@@ -346,8 +346,8 @@ def _check_reference(spec: MetricSpec, real: Any, name: str, *, sampled: bool = 
         return
     rows = check_sample("reference", real, what="reference", posteriors=spec.data == "posteriors")
     warnings = rows.warnings
-    if sampled and rows.design is not None:
-        warnings += small_sample(math.inf, name="reference", units=rows.design.free_units)
+    if sampled:
+        warnings += small_sample(math.inf, name="reference", units=rows.drawing.free_units)
     for warning in warnings:
         if warning.severity == "unreliable":
             raise InputError(

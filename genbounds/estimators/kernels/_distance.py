@@ -32,7 +32,7 @@ from genbounds.core.moments import row_blocks, spread_rows
 from genbounds.core.scale import factor_of, scaled_back
 from genbounds.core.two_samples import shared_units
 from genbounds.diagnostics import warn_of
-from genbounds.estimators._metric_spec import MetricSpec, Prepare, preparing
+from genbounds.estimators._metric_spec import MetricSpec, Prepare, prepared_by
 from genbounds.estimators.kernels import _pair_kernels as kernels
 from genbounds.estimators.kernels._estimate import Within, kernel_estimate
 from genbounds.estimators.kernels._pair_kernels import PairKernel, PolynomialKernel
@@ -508,7 +508,8 @@ class RunningKid(GrowingPairs):
 
 
 def _prepare(kernel: str) -> Prepare:
-    return preparing(
+    return partial(
+        prepared_by,
         partial(KernelReference, kernel=kernel),
         follow=RunningKid,
         minimum=LEAST_ROWS,

@@ -21,7 +21,7 @@ from genbounds._text import number, percent, quoted
 from genbounds.core.checks import Checked, drawn, leaked
 from genbounds.estimators.neighbours._pairs import Rows
 from genbounds.estimators.neighbours._reference import inspected, unit_keys
-from genbounds.estimators.neighbours._scored import share_limit, units_of
+from genbounds.estimators.neighbours._scored import share_limit
 from genbounds.origins import compared
 from genbounds.results import Diagnostic
 from genbounds.validation import (
@@ -170,9 +170,9 @@ def precision_recall_ceiling(
     samples = [inspected(name, x, LEAST_ROWS, "a ceiling") for name, x in seen.items()]
     check_same_dimension("fake", samples[1].rows.shape[1], "real", samples[0].rows.shape[1])
     for name, sample in zip(seen, samples, strict=True):
-        if units_of(sample) < LEAST_ROWS:
+        if sample.drawing.units < LEAST_ROWS:
             raise InputError(
-                f"has {units_of(sample)} independent groups of rows: a ceiling needs at least "
+                f"has {sample.drawing.units} independent groups of rows: a ceiling needs at least "
                 f"{LEAST_ROWS}.",
                 argument=name,
             )

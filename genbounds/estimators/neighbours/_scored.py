@@ -347,7 +347,7 @@ class Scored:
 
     def _of_constant(self, at: int, null: float | None) -> tuple[float, OwnInterval | None]:
         """Variance and limits of a share of 0 or 1: those of as many independent rows."""
-        real, fake = (float(units_of(seen)) for seen in self.seen)
+        real, fake = (float(seen.drawing.units) for seen in self.seen)
         # Of both samples, where a score has shares of two.
         counts = {"precision": fake, "recall": real, "coverage": real}
         units, share = counts.get(NAMES[at], min(real, fake)), float(self.values[0, at])
@@ -358,8 +358,9 @@ class Scored:
 
     def _warnings(self) -> tuple[Diagnostic, ...]:
         real, fake = self.seen
-        free = [math.inf if one.design is None else one.design.free_units for one in self.seen]
-        few = small_sample(min(map(units_of, self.seen)), units=min(free))
+        designs = [one.drawing for one in self.seen]
+        free = min(design.free_units for design in designs)
+        few = small_sample(min(design.units for design in designs), units=free)
         return (*drawing_warnings(fake, real), *few)
 
     def _assumptions(self) -> tuple[str, ...]:
@@ -383,11 +384,6 @@ class Scored:
             f"standard error from {len(self.values) // 2} random halvings of both samples",
             *([f"half the rows score {drift:.3f} times as much"] if math.isfinite(drift) else []),
         )
-
-
-def units_of(seen: Checked) -> int:
-    """Rows, or groups of rows, that were drawn independently."""
-    return len(seen.rows) if seen.design is None else seen.design.units
 
 
 def not_alone(name: str) -> str:

@@ -27,7 +27,7 @@ from genbounds.core.estimate import (
 )
 from genbounds.core.moments import Moments
 from genbounds.diagnostics import warn_of
-from genbounds.estimators._metric_spec import MetricSpec, preparing
+from genbounds.estimators._metric_spec import MetricSpec, prepared_by
 from genbounds.estimators.smooth._engine import Weighted, expand, weighted_function
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.results import Diagnostic, Score
@@ -205,10 +205,8 @@ class SmoothReference:
             for error, sample in zip(errors, seen, strict=True)
         ]
         bias, plugin = sum(error.bias for error in errors), estimator == "plugin"
-        names = [sample.what if len(seen) == 2 else "" for sample in seen]
         drawings = [
-            drawn(sample.design) + (f" ({name})" if name else "")
-            for name, sample in zip(names, seen, strict=True)
+            drawn(one.design) + (f" ({one.what})" if len(seen) == 2 else "") for one in seen
         ]
         shape = f"{score.name} is a {_SHAPES[score.derivative]} function of the weights of the rows"
         found = Estimate(
@@ -225,7 +223,7 @@ class SmoothReference:
             assumptions=(*drawings, shape),
             details=(f"{score.derivative} products along {score.probes} random directions",),
         )
-        drawing = drawing_warnings(*seen) if len(seen) == 2 else seen[0].warnings
+        drawing = drawing_warnings(seen[0], self._real)
         left = [bias_left(bias)] if plugin else []
         return found.warned(*drawing, *heavy_tails(found), *few_rows(*seen), *warnings, *left)
 
@@ -304,7 +302,8 @@ def smooth_spec(score: SmoothScore) -> MetricSpec:
     return MetricSpec(
         name=score.name,
         title=score.name,
-        prepare=preparing(
+        prepare=partial(
+            prepared_by,
             partial(SmoothReference, score),
             minimum=MINIMUM,
             sampled_reference=score.needs_reference,

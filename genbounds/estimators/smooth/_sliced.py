@@ -14,13 +14,14 @@ Hessian, which is why the bias is removed by secants.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.core.scale import REPRESENTABLE, factor_of, unit_of
-from genbounds.estimators._metric_spec import MetricSpec, preparing
+from genbounds.estimators._metric_spec import MetricSpec, prepared_by
 from genbounds.estimators.smooth._score import MINIMUM, SmoothReference, SmoothScore
 from genbounds.results import Score
 from genbounds.validation import Float, check_count
@@ -230,6 +231,6 @@ MIND = MetricSpec(
     title="Sliced Wasserstein distance (MIND)",
     summary="sliced Wasserstein distance along 1,000 random lines (needs torch)",
     unit="squared feature units",
-    prepare=preparing(_reference, minimum=MINIMUM, sampled_reference=True),
+    prepare=partial(prepared_by, _reference, minimum=MINIMUM, sampled_reference=True),
     options=("directions", "seed"),
 )

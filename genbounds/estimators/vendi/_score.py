@@ -200,7 +200,7 @@ def vendi_estimate(
             *seen.warnings,
             *found.warnings,
             *([bias_left()] if biased else []),
-            *small_sample(rows.n, units=np.inf if design is None else design.free_units),
+            *small_sample(rows.n, units=seen.drawing.free_units),
         ),
         assumptions=(*assumptions, *found.assumptions),
     )
