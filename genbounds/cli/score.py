@@ -85,7 +85,7 @@ def score(
     found = Scores(read=read, level=level, warnings=[*read.warnings])
 
     def done(name: str, estimate: gb.estimators.Estimate) -> None:
-        found.scores[name] = estimate.score(level)
+        found.scores[name], found.plugin[name] = estimate.score(level), estimate.plugin
         if estimate.together is not None:
             found.together[name] = estimate.together(level)
         if out is not None:  # a long run that is stopped has left something
@@ -120,6 +120,7 @@ class Scores:
     reference: gb.Score | None = None
     ranking: gb.Ranking | None = None
     growth: dict[str, Sequence[tuple[int, gb.Score]]] = field(default_factory=dict)
+    plugin: dict[str, float | None] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
         """Everything so far, as `--json` prints it."""
@@ -172,8 +173,12 @@ def _page(found: Scores, prepared: gb.estimators.Prepared, estimator: str) -> gb
     read, usual = found.read, dict[str, float]()
     if read.spec.name == "fd" and estimator == "debiased" and read.reference is not None:
         content = read.reference.content  # of the rows, however they were drawn
-        plain = prepared if read.real is content else read.spec.prepared(content)
-        usual = {name: plain.reference.plugin(model.content) for name, model in read.models.items()}
+        if None in found.plugin.values():
+            plain = prepared if read.real is content else read.spec.prepared(content)
+        usual = {
+            name: plain.reference.plugin(read.models[name].content) if known is None else known
+            for name, known in found.plugin.items()
+        }
     return gb.report.score_page(
         found.scores,
         metric=read.spec.name,

@@ -292,6 +292,7 @@ def average(estimates: Sequence[Estimate], shares: Float, *, what: str) -> Estim
         missing_rate=math.fsum(one.missing_rate for one in scaled),
         own_interval=None,
         halves=None,
+        plugin=None,
         warnings=_doubts(estimates, what),
         details=(),
     )

@@ -260,6 +260,8 @@ class Estimate:
         What is measured, for people; may be empty.
     encoder : str
         Which encoder made the features, where they say so.
+    plugin : float or None
+        The plug-in value of the same rows, its bias left in, where it was computed on the way.
     """
 
     value: float
@@ -283,6 +285,7 @@ class Estimate:
     details: tuple[str, ...] = ()
     title: str = ""
     encoder: str = ""
+    plugin: float | None = field(default=None, repr=False, compare=False)
 
     @property
     def n(self) -> int | None:
@@ -341,6 +344,7 @@ class Estimate:
             missing_rate=self.missing_rate * factor,
             own_interval=self.own_interval and partial(scaled_ends, self.own_interval, factor),
             halves=None if self.halves is None else self.halves * factor,
+            plugin=None if self.plugin is None else self.plugin * factor,
         )
 
     def score(self, level: float) -> Score:

@@ -540,3 +540,32 @@ def halved(error: SampleError, *, both: bool = False) -> SampleError:
         quadratic_variance=error.quadratic_variance + own,
         mixed_variance=error.mixed_variance + mixed,
     )
+
+
+def with_mixed_term(
+    errors: Sequence[SampleError], share: float, *, bounded: bool = False
+) -> list[SampleError]:
+    """Correct the errors of two samples for the noise of each other.
+
+    The influence of either sample is evaluated at the other's estimate, which adds 4 Σ M_IJ² to the
+    variance of both, where the mixed term has that variance once: half of it is taken off either,
+    down to that of the quadratic part and the other half.
+
+    Parameters
+    ----------
+    errors : sequence of SampleError
+        Of either sample.
+    share : float
+        2 Σ M_IJ² over units I of one sample and J of the other.
+    bounded : bool
+        Whether `share` can be relied on (`Form.bounded`), also where it is more than the
+        influences show: near equal distributions they happen to be small where the value is low.
+    """
+    freed = []
+    for error in errors:
+        least, mixed = error.quadratic_variance + share, share
+        if not bounded:
+            least, mixed = min(least, error.variance), min(mixed, error.variance)
+        variance = max(error.variance - share, least)
+        freed.append(replace(error, variance=variance, mixed_variance=mixed))
+    return freed

@@ -9,7 +9,7 @@ docs/explanation/sampling.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -59,35 +59,6 @@ def _random_steps(form: Form, design: Design | None, rng: np.random.Generator) -
     rows, starts = design.rows.take(units)
     weights = design.weights[rows]
     return contrasts(form.block(rows), starts, within, weights, design.stratified), design.units
-
-
-def with_mixed_term(
-    errors: Sequence[SampleError], share: float, *, bounded: bool = False
-) -> list[SampleError]:
-    """Correct the errors of two samples for the noise of each other.
-
-    The influence of either sample is evaluated at the other's estimate, which adds 4 Σ M_IJ² to the
-    variance of both, where the mixed term has that variance once: half of it is taken off either,
-    down to that of the quadratic part and the other half.
-
-    Parameters
-    ----------
-    errors : sequence of SampleError
-        Of either sample.
-    share : float
-        2 Σ M_IJ² over units I of one sample and J of the other.
-    bounded : bool
-        Whether `share` can be relied on (`Form.bounded`), also where it is more than the
-        influences show: near equal distributions they happen to be small where the value is low.
-    """
-    freed = []
-    for error in errors:
-        least, mixed = error.quadratic_variance + share, share
-        if not bounded:
-            least, mixed = min(least, error.variance), min(mixed, error.variance)
-        variance = max(error.variance - share, least)
-        freed.append(replace(error, variance=variance, mixed_variance=mixed))
-    return freed
 
 
 @dataclass(frozen=True)

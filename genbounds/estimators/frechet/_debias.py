@@ -192,7 +192,8 @@ def debias_by_expansion(pair: FrechetPair) -> Estimate:
     samples, ratios = pair.samples, per_dimension(*pair.samples)
     expanded = pair.expand()
     errors, shared = expanded.errors, expanded.shared
-    second_order = pair.plugin() - expanded.bias
+    plain = pair.plugin()
+    second_order = plain - expanded.bias
     tails, dependence = _excess(pair, errors)
     # Dependent rows are as good as fewer independent ones.
     as_good_as = [
@@ -229,6 +230,8 @@ def debias_by_expansion(pair: FrechetPair) -> Estimate:
         shared_variance=shared_variance,
         warnings=warnings,
     )
+    if all(design is None for design in pair.designs):  # else these covariances are the design's
+        estimate = replace(estimate, plugin=plain)
     # What heavy tails leave of the bias; an interval down to 0 covers a small distance even so.
     left, stderr = (max(tails) - 1.0) * abs(value - second_order), estimate.stderr
     if left <= LARGEST_REMAINDER * stderr or value <= 2.0 * stderr:

@@ -6,6 +6,7 @@ Plug-in, and with its bias removed.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,8 +21,10 @@ from genbounds.core.moments import Moments
 from genbounds.core.scale import factor_of, scaled_back, unit_of
 from genbounds.diagnostics import warn_of
 from genbounds.estimators._extrapolation import Subsets, not_independent
+from genbounds.estimators._metric_spec import MetricSpec, Prepared
 from genbounds.estimators.frechet._debias import debias, infinity, plugin
 from genbounds.estimators.frechet._pair import plugin_value
+from genbounds.estimators.frechet._running import RunningFrechet
 from genbounds.estimators.frechet._sample import FEW_RATIO, FrechetSample, sample_of, sample_of_rows
 from genbounds.origins import UNKNOWN, check_same_encoder, origin_of
 from genbounds.results import Score
@@ -156,6 +159,15 @@ class FrechetReference:
     ----------
     real : array_like of shape (m, d), Sample or Moments
 
+    Attributes
+    ----------
+    d : int
+        Number of features.
+    n : int or None
+        Reference samples; None if the moments are exactly known.
+    has_rows : bool
+        Whether the reference is known row by row, not by its moments alone.
+
     Notes
     -----
     Holds a factor ``cov = L @ L.T`` of the reference covariance, and of those of its two random
@@ -169,23 +181,10 @@ class FrechetReference:
             self._side = sample_of("real", real)
             if isinstance(real, Moments):
                 _ = self._side.factor  # refuses what is no covariance before anything is drawn
+        self.d, self.n = self._side.mean.size, self._side.n
+        self.has_rows = self._side.rows is not None
         self._classes = classes_of(real) if isinstance(real, Sample) else None
         self._origin = origin_of(real) if hasattr(real, "origin") else UNKNOWN
-
-    @property
-    def d(self) -> int:
-        """Number of features."""
-        return self._side.mean.size
-
-    @property
-    def n(self) -> int | None:
-        """Reference samples; None if the moments are exactly known."""
-        return self._side.n
-
-    @property
-    def has_rows(self) -> bool:
-        """Whether the reference is known row by row, not by its moments alone."""
-        return self._side.rows is not None
 
     @property
     def serves_few_samples(self) -> bool:
@@ -322,3 +321,42 @@ def _constant_beside(fake: FrechetSample, real: FrechetSample, unit: float) -> I
         "Moments(mean, zeros of shape (d, d), n).",
         argument="fake",
     )
+
+
+# --- the metric -----------------------------------------------------------------------------------
+
+
+def _prepare(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:
+    prepared = FrechetReference(reference)
+    return Prepared(
+        estimate=prepared.estimate,
+        plugin=prepared.plugin,
+        follow=lambda columns: RunningFrechet(prepared),
+        columns=prepared.d,
+        # The noise of a sampled reference cancels row by row from four rows per feature on.
+        samples_per_dimension=2 if prepared.n is None else 4,
+        few_samples_per_dimension=0.5 if prepared.serves_few_samples else None,
+        reference=prepared,
+        sampled_reference=prepared.n is not None,
+    )
+
+
+FD = MetricSpec(
+    name="fd",
+    title="Fréchet distance",
+    summary="Fréchet distance of means and covariances (FID); `fid` is the same",
+    unit="squared feature units",
+    prepare=_prepare,
+    moments=True,
+    estimators=ESTIMATORS,
+    aliases=("fid",),
+)
+
+SFID = replace(
+    FD,
+    name="sfid",
+    title="Fréchet distance of spatial features",
+    summary="The same of spatial features; of files of statistics `mu_s` and `sigma_s`",
+    statistics=("mu_s", "sigma_s"),
+    aliases=(),
+)

@@ -16,7 +16,7 @@ from genbounds.core import two_samples
 from genbounds.core.checks import drawing_warnings, drawn
 from genbounds.core.design import Design
 from genbounds.core.estimate import EXACT, Estimate, SampleError, heavy_tails, small_sample
-from genbounds.core.expansion import expand
+from genbounds.core.expansion import expand, with_mixed_term
 from genbounds.core.linalg import EPS, congruence, singular_values
 from genbounds.core.moments import is_narrow
 from genbounds.core.two_samples import LEAST_PAIRS, MOST_PAIRS, PAIR_WORK, SharedError
@@ -195,7 +195,7 @@ class FrechetPair:
             k = np.arange(most)
             square = float(np.mean(form.across(x, k, y, k) ** 2))
             square /= self.fake.n * self.real.n
-        return PairError(two_samples.with_mixed_term(errors, 2.0 * square), bias)
+        return PairError(with_mixed_term(errors, 2.0 * square), bias)
 
     def bias(self) -> float:
         """Second-order bias alone, as in `expand`."""
@@ -275,7 +275,7 @@ class FrechetPair:
         product = float((self.fake.cov * self.real.cov).sum())
         hessian = RootHessian(self.directions.roots)
         share = 2.0 * _gaussian.gaussian_square(hessian, product) / pairs
-        found = two_samples.with_mixed_term(errors, share)
+        found = with_mixed_term(errors, share)
         for k, (side, error) in enumerate(zip(self.samples, errors, strict=True)):
             if side.some_rows is None:
                 more = error.variance + share

@@ -10,7 +10,6 @@ import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds.core.linalg import few_times
-from genbounds.estimators.frechet._distance import FrechetReference
 from genbounds.validation import Float
 
 BLOCK = 2048
@@ -31,7 +30,7 @@ class RunningFrechet:
     (Welford), so that nothing that was centred before has to be touched.
     """
 
-    def __init__(self, reference: FrechetReference) -> None:
+    def __init__(self, reference: Any) -> None:  # which stands above, with the metric
         moments = reference.moments
         self.n = 0
         self.mean: Float = np.zeros(moments.d)

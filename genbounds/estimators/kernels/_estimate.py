@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from genbounds.core.checks import Checked, drawn, few_rows
 from genbounds.core.design import Design, Index
 from genbounds.core.estimate import Estimate, SampleError, Tails, bias_left, mean_variance, skewed
-from genbounds.core.expansion import FormOfNumbers, RowTerms, WeightedSums, expand
-from genbounds.core.two_samples import mixed_square, shared_error, shared_units, with_mixed_term
+from genbounds.core.expansion import FormOfNumbers, RowTerms, WeightedSums, expand, with_mixed_term
+from genbounds.core.two_samples import mixed_square, shared_error, shared_units
 from genbounds.estimators.kernels._pair_kernels import (
     Block,
     PairKernel,
