@@ -1,24 +1,23 @@
-"""Results in hand: a table for a notebook, a paper or a data frame, and a plot.
+"""Results in hand: JSON, a table for a notebook, a paper or a data frame, a plot, and warnings.
 
-A result says by `_lines` and `_caption` what there is to show; `InHand` shows it. Names come from
-users: each way out escapes what its reader would obey.
+A result says by `_json` what its document holds, by `_lines` and `_caption` what there is to show;
+`InHand` shows it. Names come from users: each way out escapes what its reader would obey.
 """
 
 from __future__ import annotations
 
 import html
 import math
+import os
 import re
 import textwrap
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from genbounds._drawing import Row, Scale, interval_rows, new_axes
-from genbounds._json import AsJson
-from genbounds._text import display, interval, number
-from genbounds.diagnostics import Diagnostic, all_reliable
+from genbounds._text import display, interval, number, shown
 from genbounds.validation import InputError
 
 if TYPE_CHECKING:
@@ -27,6 +26,47 @@ if TYPE_CHECKING:
 
 HEADINGS = {"stderr": "Std. error", "n": "n", "p": "p", "p, adjusted": "p, adjusted"}
 """Of columns whose own name is no heading."""
+
+
+class AsJson:
+    """What turns a result into plain JSON types."""
+
+    __slots__ = ()
+    _json: ClassVar[str] = "*"
+    """Names of what is told: attributes, ``key=attribute``, ``*`` for all fields, ``-name`` for all
+    but one of them."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON types; a float that JSON cannot hold (infinity, NaN) becomes None."""
+        names: list[str] = []
+        for name in self._json.split():
+            if name == "*":
+                names += [field.name for field in fields(self)]  # type: ignore[arg-type]
+            elif name[0] == "-":
+                names.remove(name[1:])
+            else:
+                names.append(name)
+        told = (name.partition("=") for name in names)
+        return {key: as_json(getattr(self, attribute or key)) for key, _, attribute in told}
+
+
+def as_json(value: Any) -> Any:
+    """Return a value, and all that it holds, as plain JSON types."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {str(key): as_json(each) for key, each in value.items()}
+    if hasattr(value, "tolist"):
+        return as_json(value.tolist())
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if is_dataclass(value):
+        return {field.name: as_json(getattr(value, field.name)) for field in fields(value)}
+    return [as_json(each) for each in value]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +229,49 @@ class InHand(AsJson):
                 parts.append(f'<td style="text-align:{side}">{text}</td>')
             parts.append(f"<td>{_drawn(line, place)}</td></tr>")
         return "".join((*parts, "</tbody></table>"))
+
+
+Severity = Literal["unreliable", "caution"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnostic(AsJson):
+    """One warning about a result.
+
+    Attributes
+    ----------
+    code : str
+        One of `CODES`.
+    severity : {"unreliable", "caution"}
+        "unreliable": the value or its interval cannot be trusted, and no decision is based on it.
+    message : str
+        What was seen.
+    remedy : str
+        What to do about it; may be empty.
+    """
+
+    code: str
+    severity: Severity
+    message: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        text = f"{self.severity}: {self.message}"
+        return f"{text}. {self.remedy}" if self.remedy else text
+
+    def of(self, name: str) -> Diagnostic:
+        """Return the same about one of several models, whose name is said."""
+        return replace(self, message=f"{shown(name)}: {self.message}")
+
+
+def all_reliable(warnings: Iterable[Diagnostic]) -> bool:
+    """Whether no warning is "unreliable"."""
+    return all(warning.severity != "unreliable" for warning in warnings)
+
+
+def hedged(text: str, warnings: Iterable[Diagnostic]) -> str:
+    """Add to a verdict that it cannot be relied on, where warnings say so."""
+    return text if all_reliable(warnings) else f"{text}; unreliable: see the warnings"
 
 
 class Noted(InHand):

@@ -2,44 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from genbounds._json import AsJson
-from genbounds._text import shown
-
-Severity = Literal["unreliable", "caution"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnostic(AsJson):
-    """One warning about a result.
-
-    Attributes
-    ----------
-    code : str
-        One of `CODES`.
-    severity : {"unreliable", "caution"}
-        "unreliable": the value or its interval cannot be trusted, and no decision is based on it.
-    message : str
-        What was seen.
-    remedy : str
-        What to do about it; may be empty.
-    """
-
-    code: str
-    severity: Severity
-    message: str
-    remedy: str = ""
-
-    def __str__(self) -> str:
-        text = f"{self.severity}: {self.message}"
-        return f"{text}. {self.remedy}" if self.remedy else text
-
-    def of(self, name: str) -> Diagnostic:
-        """Return the same about one of several models, whose name is said."""
-        return replace(self, message=f"{shown(name)}: {self.message}")
+from genbounds._tables import Diagnostic as Diagnostic
+from genbounds._tables import Severity as Severity
 
 
 class Rule(NamedTuple):
@@ -496,13 +462,3 @@ def warn_of(rule: str, *, severity: Severity | None = None, **facts: Any) -> Dia
         message=message.format(**facts),
         remedy=remedy.format(**facts),
     )
-
-
-def hedged(text: str, warnings: Iterable[Diagnostic]) -> str:
-    """Add to a verdict that it cannot be relied on, where warnings say so."""
-    return text if all_reliable(warnings) else f"{text}; unreliable: see the warnings"
-
-
-def all_reliable(warnings: Iterable[Diagnostic]) -> bool:
-    """Whether no warning is "unreliable"."""
-    return all(warning.severity != "unreliable" for warning in warnings)

@@ -12,13 +12,13 @@ from typing import Any, Literal, get_args
 from unicodedata import normalize
 
 from genbounds._errors import InputError
+from genbounds._tables import Diagnostic as Diagnostic
 from genbounds._tables import InHand, Line, Noted, Warned, plus_minus
+from genbounds._tables import Severity as Severity
+from genbounds._tables import all_reliable as all_reliable
+from genbounds._tables import hedged as hedged
 from genbounds._text import display, number, percent, quoted
 from genbounds.diagnostics import CODES as CODES
-from genbounds.diagnostics import Diagnostic as Diagnostic
-from genbounds.diagnostics import Severity as Severity
-from genbounds.diagnostics import all_reliable as all_reliable
-from genbounds.diagnostics import hedged as hedged
 
 Method = Literal[
     "second-order",

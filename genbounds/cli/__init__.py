@@ -35,7 +35,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     import typer
 
-    from genbounds._errors import InputError
     from genbounds._text import display
     from genbounds.cli import _command
     from genbounds.cli._terminal import complain, heard, write_errors
@@ -52,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return code if isinstance(code, int) else _command.DONE
     except _command.UsageError as error:
         _command.complain_of_usage(error, given[:1])
-    except InputError as error:
+    except gb.InputError as error:
         complain(str(error))
     except OSError as error:  # a path that the system does not take, wherever it is met first
         if error.filename is None:

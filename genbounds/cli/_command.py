@@ -22,7 +22,6 @@ from typer.core import TyperCommand
 
 import genbounds as gb
 from genbounds import __version__
-from genbounds._errors import InputError
 from genbounds._text import display, said_by
 from genbounds.cli._options import Output, renamed
 from genbounds.cli._terminal import check_folder, complain, keep
@@ -159,7 +158,7 @@ def command(
                         answer = function(**given)
                     text = keep(output.out, name, answer.document, before=before, page=answer.page)
             except SystemExit as error:  # its exit status is no answer of ours
-                raise InputError(
+                raise gb.InputError(
                     "the Python code that was named ended the program "
                     f"({said_by(error) or 'sys.exit'}): let it return, or raise an error."
                 ) from error
@@ -259,7 +258,7 @@ def _print(what: str | Callable[[], None]) -> None:
         # What is still in the buffer must not fail again on the way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
-            raise InputError(
+            raise gb.InputError(
                 f"standard output cannot be written: {error.strerror}: write to another place."
             ) from error
 
@@ -291,9 +290,9 @@ def refuse_by_sight(arguments: Sequence[str]) -> None:
         if argument == "" or (argument.startswith("--") and argument.endswith("=")):
             option = argument[:-1] or before
             what = f"`{option}`" if option.startswith("-") else "an argument"
-            raise InputError(f"{what} is empty: is a variable of the shell not set?")
+            raise gb.InputError(f"{what} is empty: is a variable of the shell not set?")
         if argument == "%":
-            raise InputError(f"'%' stands alone: write {display(before)}%, without a space.")
+            raise gb.InputError(f"'%' stands alone: write {display(before)}%, without a space.")
 
 
 def complain_of_usage(error: Exception, asked: Sequence[str]) -> None:

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 import genbounds as gb
-from genbounds._errors import InputError
 from genbounds._text import display
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def check_folder(out: Path | None, command: str) -> str:
         with tempfile.TemporaryFile(dir=place):
             pass
     except OSError as error:
-        raise InputError(
+        raise gb.InputError(
             f"{display(out)}: cannot be written: {gb.files.reason_of(error)}."
         ) from error
     try:
@@ -67,7 +66,7 @@ def check_folder(out: Path | None, command: str) -> str:
     except (OSError, ValueError, RecursionError, AttributeError):  # no command has kept that
         return ""
     if other != command:
-        raise InputError(
+        raise gb.InputError(
             f"is {display(out)}, where `genbounds {display(str(other), limit=20)}` keeps its "
             "results: give each command a folder of its own.",
             argument="--out",

@@ -26,8 +26,6 @@ genbounds score real.npz gan.npz --by labels --out results
 genbounds score photos/ gan/ diffusion.zip --encoder dinov2 --out results
 """
 
-ESTIMATORS = "debiased|plugin|infinity"
-
 
 @command("[REFERENCE] GENERATED...", EXAMPLES)
 def score(
@@ -40,7 +38,7 @@ def score(
     ),
     *,
     estimator: str = opt.choice(
-        ESTIMATORS,
+        "debiased|plugin|infinity",
         "debiased: the bias is removed; plugin: the usual, biased number; infinity: FID∞ or IS∞ "
         "as published.",
         default="debiased",
@@ -173,10 +171,9 @@ def _page(found: Scores, prepared: gb.estimators.Prepared, estimator: str) -> gb
     read, usual = found.read, dict[str, float]()
     if read.spec.name == "fd" and estimator == "debiased" and read.reference is not None:
         content = read.reference.content  # of the rows, however they were drawn
-        if None in found.plugin.values():
-            plain = prepared if read.real is content else read.spec.prepared(content)
+        plain = prepared if read.real is content else read.spec.prepared(content)
         usual = {
-            name: plain.reference.plugin(read.models[name].content) if known is None else known
+            name: known or plain.reference.plugin(read.models[name].content)
             for name, known in found.plugin.items()
         }
     return gb.report.score_page(

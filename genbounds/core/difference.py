@@ -28,9 +28,6 @@ from genbounds.validation import Float
 LOG_ERRORS = (-30.0, -1e-9)
 """Logarithms of the error probabilities of intervals between which p-values are looked for."""
 
-_CombinedInterval = OwnInterval
-"""Of a difference, from those of both scores."""
-
 
 def _moved_ends(interval: OwnInterval, shift: float, level: float) -> tuple[float, float]:
     low, high = interval(level)
@@ -60,7 +57,7 @@ class EstimateDifference:
     degrees_of_freedom: float
     curvature: float = 0.0
     skewness: float = 0.0
-    own_interval: _CombinedInterval | None = field(default=None, compare=False)
+    own_interval: OwnInterval | None = field(default=None, compare=False)
 
     @property
     def noisy(self) -> bool:
@@ -167,7 +164,7 @@ def difference(a: Estimate, b: Estimate) -> EstimateDifference:
     return replace(found, own_interval=_combined(a, b, found))
 
 
-def _combined(a: Estimate, b: Estimate, gap: EstimateDifference) -> _CombinedInterval:
+def _combined(a: Estimate, b: Estimate, gap: EstimateDifference) -> OwnInterval:
     """Combine the own intervals of two scores to that of their difference.
 
     R. G. Newcombe, Stat. Med. 17, 1998 (his method 10); G. Y. Zou and A. Donner, Stat. Med. 27,

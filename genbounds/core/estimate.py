@@ -327,8 +327,6 @@ class Estimate:
         if not any(hasattr(x, "origin") for x in samples.values()):
             return self
         origins = {f"`{name}`": origin_of(x) for name, x in samples.items() if x is not None}
-        if not any(origins.values()):
-            return self
         encoders = {origin["encoder"] for origin in origins.values() if origin.get("encoder")}
         encoder = encoders.pop() if len(encoders) == 1 else ""
         return replace(self, encoder=encoder).warned(*origin_warnings(origins))

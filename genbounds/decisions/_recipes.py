@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from genbounds import estimators
-from genbounds._json import AsJson
 from genbounds._random_effects import paule_mandel
-from genbounds._tables import Line
+from genbounds._tables import AsJson, Line
 from genbounds._text import count, number, percent
 from genbounds.decisions._estimates import estimated
 from genbounds.estimators import Estimate, EstimateDifference, SampleError

@@ -15,7 +15,7 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
-from genbounds._json import AsJson
+from genbounds._tables import AsJson
 from genbounds.validation import Float
 
 Index = NDArray[np.intp]

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds import validation
-from genbounds._json import AsJson
 from genbounds._process import silenced, threads_for
-from genbounds._tables import Line, Warned
+from genbounds._tables import AsJson, Line, Warned
 from genbounds._text import count, interval, listed, number, percent
 from genbounds.core.checks import Checked, check_sample, drawn, leaked, row_ids
 from genbounds.core.design import Design, design_of

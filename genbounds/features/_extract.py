@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds import files
-from genbounds._json import AsJson
+from genbounds._tables import AsJson
 from genbounds._text import quoted
 from genbounds.features._encoder import Encoder, Kind
 from genbounds.features._parts import RunningMoments, StoredBlocks, remove_own

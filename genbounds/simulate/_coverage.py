@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from genbounds._json import AsJson
+from genbounds._tables import AsJson
 from genbounds._text import number, percent, quoted
 from genbounds.bounds import Bound
 from genbounds.simulate import _trials as trials

@@ -10,7 +10,7 @@ from statistics import median
 
 import numpy as np
 
-from genbounds._json import AsJson
+from genbounds._tables import AsJson
 from genbounds.simulate._trials import TAIL_ACCURACY
 from genbounds.validation import Float
 
