@@ -228,8 +228,16 @@ def _label_warnings(found: Findings, whose: str, signs: list[Diagnostic]) -> tup
     labels = ("groups", "group", found.group_z), ("strata", "stratum", found.stratum_z)
     for kind, one, z in labels:
         if z < LEAST_LIKENESS:
-            facts = {"whose": whose, "one": one, "z": z, "seen": seen, "kind": kind}
-            said.append(warn_of("unrelated-labels", severity=severe, **facts))
+            warning = warn_of(
+                "unrelated-labels",
+                severity=severe,
+                whose=whose,
+                one=one,
+                z=z,
+                seen=seen,
+                kind=kind,
+            )
+            said.append(warning)
     if found.alone_z >= LIKENESS_LIMIT:
         said.append(warn_of("alike-though-alone", whose=whose, z=found.alone_z))
     if found.place_p <= FALSE_ALARM:
@@ -586,9 +594,15 @@ def shared_rows(samples: Mapping[str, NDArray[np.uint64] | None]) -> tuple[Diagn
     for (one, ids), (two, others) in combinations(known.items(), 2):
         common, severity = close_rows.judge_common_rows(ids, others)
         if severity is not None and common >= close_rows.LEAK_SHARE * ids.size:
-            names = {"one": display(one, limit=60), "two": display(two, limit=60)}
-            facts = {"common": common, "rows": ids.size, **names}
-            found.append(warn_of("same-rows", severity=severity, **facts))
+            warning = warn_of(
+                "same-rows",
+                severity=severity,
+                common=common,
+                rows=ids.size,
+                one=display(one, limit=60),
+                two=display(two, limit=60),
+            )
+            found.append(warning)
     return tuple(found)
 
 
