@@ -177,23 +177,24 @@ def _combined(a: Estimate, b: Estimate, gap: EstimateDifference) -> OwnInterval:
     units = min((e.n or 1) if e.units is None else np.unique(e.units).size for e in samples)
     span = max(e.upper_limit - e.lower_limit for e in (a, b))
 
-    def ends(level: float) -> tuple[float, float]:
-        assert a.own_interval is not None
-        assert b.own_interval is not None
-        (low, high), (low_b, high_b) = a.own_interval(level), b.own_interval(level)
-        unseen = min(-math.log((1.0 - level) / 2.0) / units, 1.0) * span
+    # Of the module, not of this call: monitors are pickled.
+    return partial(_combined_ends, a, b, correlation, units, span)
 
-        def reach(first: float, second: float) -> float:
-            most = first**2 + second**2
-            return math.sqrt(max(most - 2.0 * correlation * first * second, min(unseen**2, most)))
 
-        middle = a.value - b.value
-        return (
-            middle - reach(a.value - low, high_b - b.value),
-            middle + reach(high - a.value, b.value - low_b),
-        )
+def _combined_ends(
+    a: Estimate, b: Estimate, correlation: float, units: int, span: float, level: float
+) -> tuple[float, float]:
+    assert a.own_interval is not None
+    assert b.own_interval is not None
+    (low, high), (low_b, high_b) = a.own_interval(level), b.own_interval(level)
+    unseen = min(-math.log((1.0 - level) / 2.0) / units, 1.0) * span
 
-    return ends
+    def reach(first: float, second: float) -> float:
+        most = first**2 + second**2
+        return math.sqrt(max(most - 2.0 * correlation * first * second, min(unseen**2, most)))
+
+    below, above = reach(a.value - low, high_b - b.value), reach(high - a.value, b.value - low_b)
+    return a.value - b.value - below, a.value - b.value + above
 
 
 def sum_of(value: float, errors: Iterable[SampleError]) -> EstimateDifference:
