@@ -11,7 +11,6 @@ import math
 import os
 import re
 import threading
-import warnings
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from genbounds._drawing import COLOUR, Row, Scale, interval_rows
+from genbounds._process import silenced
 from genbounds._text import number
 from genbounds.files import atomic_write, display
 from genbounds.report.blocks import Block, Cell, Code, Facts, Figure, Link, Name, Table, Tag
@@ -296,8 +296,7 @@ def _style(style: dict[Any, Any]) -> Iterator[None]:
     """
     from matplotlib import rc_context, rcdefaults, rcParams
 
-    with _ONE_AT_A_TIME, rc_context(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
+    with _ONE_AT_A_TIME, rc_context(), silenced(UserWarning, "Glyph .* missing"):
         rcdefaults()
         rcParams.update(style)
         yield
