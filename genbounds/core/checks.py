@@ -222,22 +222,16 @@ def few_seeds(seeds: int) -> tuple[Diagnostic, ...]:
 
 def _label_warnings(found: Findings, whose: str, signs: list[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Say what is wrong with groups and strata; `signs`: what a plain array would show."""
-    said = []
     severe: Severity = "unreliable" if signs else "caution"
     seen = f"; but {signs[0].message}" if signs else ""
     labels = ("groups", "group", found.group_z), ("strata", "stratum", found.stratum_z)
-    for kind, one, z in labels:
-        if z < LEAST_LIKENESS:
-            warning = warn_of(
-                "unrelated-labels",
-                severity=severe,
-                whose=whose,
-                one=one,
-                z=z,
-                seen=seen,
-                kind=kind,
-            )
-            said.append(warning)
+    said = [
+        warn_of(
+            "unrelated-labels", severity=severe, whose=whose, one=one, z=z, seen=seen, kind=kind
+        )
+        for kind, one, z in labels
+        if z < LEAST_LIKENESS
+    ]
     if found.alone_z >= LIKENESS_LIMIT:
         said.append(warn_of("alike-though-alone", whose=whose, z=found.alone_z))
     if found.place_p <= FALSE_ALARM:

@@ -11,17 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.core.estimate import (
-    LARGEST_SHIFT,
-    SAME,
-    Estimate,
-    OwnInterval,
-    SampleError,
-    mean_variance,
-    student_quantile,
-    studentised_interval,
-    welch_degrees_of_freedom,
-)
+from genbounds.core import estimate
+from genbounds.core.estimate import Estimate, OwnInterval, SampleError, mean_variance
 from genbounds.results import Diagnostic
 from genbounds.validation import Float
 
@@ -73,10 +64,10 @@ class EstimateDifference:
         """Both ends of the interval at `level`."""
         if self.own_interval is not None:
             return self.own_interval(level)
-        return self._ends(student_quantile(level, self.degrees_of_freedom))
+        return self._ends(estimate.student_quantile(level, self.degrees_of_freedom))
 
     def _ends(self, quantile: float) -> tuple[float, float]:
-        return studentised_interval(
+        return estimate.studentised_interval(
             self.value, self.stderr, quantile, curvature=self.curvature, skewness=self.skewness
         )
 
@@ -100,7 +91,7 @@ class EstimateDifference:
         if own:
             (longest, shortest), xtol = LOG_ERRORS, 1e-6
         else:  # beyond its size in standard errors and the largest shift, none misses 0
-            most = abs(self.value) / self.stderr + 2.0 * LARGEST_SHIFT + 1.0
+            most = abs(self.value) / self.stderr + 2.0 * estimate.LARGEST_SHIFT + 1.0
             (shortest, longest), xtol = (0.0, most), 2e-12
         if missing(shortest) <= 0.0:
             return 1.0
@@ -156,7 +147,7 @@ def difference(a: Estimate, b: Estimate) -> EstimateDifference:
         else:
             errors += [a.reference, b.reference.scaled(-1.0)]
         gap = a.value - b.value
-        if abs(gap) <= SAME * max(abs(a.value), abs(b.value), 1.0 if a.log_scale else 0.0):
+        if abs(gap) <= estimate.SAME * max(abs(a.value), abs(b.value), 1.0 if a.log_scale else 0.0):
             gap = 0.0
         found = sum_of(gap, errors)
     if not ((a.combined or b.combined) and a.own_interval and b.own_interval):
@@ -227,7 +218,7 @@ def sum_of(value: float, errors: Iterable[SampleError]) -> EstimateDifference:
     return EstimateDifference(
         value=value,
         stderr=math.sqrt(sum(variance for variance, _ in parts)),
-        degrees_of_freedom=welch_degrees_of_freedom(*parts),
+        degrees_of_freedom=estimate.welch_degrees_of_freedom(*parts),
         curvature=sum(error.curvature for error in errors),
         skewness=sum(error.skewness for error in errors),
     )
@@ -317,7 +308,7 @@ def _sum_of_errors(errors: Sequence[SampleError]) -> SampleError:
     }
     parts = [(error.variance, error.degrees_of_freedom) for error in errors]
     n = sum(known) if len(known) == len(errors) else None
-    return SampleError(n=n, degrees_of_freedom=welch_degrees_of_freedom(*parts), **sums)
+    return SampleError(n=n, degrees_of_freedom=estimate.welch_degrees_of_freedom(*parts), **sums)
 
 
 # --- the best of several, which was chosen by the value that it is about --------------------------
