@@ -29,12 +29,17 @@ if TYPE_CHECKING:
     from genbounds.decisions import track as track
     from genbounds.estimators import ByClass as ByClass
     from genbounds.estimators import Ceiling as Ceiling
+    from genbounds.estimators import ConditionalVendi as ConditionalVendi
+    from genbounds.estimators import EncoderRanking as EncoderRanking
     from genbounds.estimators import Moments as Moments
     from genbounds.estimators import PrecisionRecall as PrecisionRecall
     from genbounds.estimators import SmoothScore as SmoothScore
+    from genbounds.estimators import TwoLevel as TwoLevel
+    from genbounds.estimators import across as across
     from genbounds.estimators import authpct as authpct
     from genbounds.estimators import check_score as check_score
     from genbounds.estimators import compare as compare
+    from genbounds.estimators import conditional_vendi as conditional_vendi
     from genbounds.estimators import fid as fid
     from genbounds.estimators import frechet_by_class as frechet_by_class
     from genbounds.estimators import frechet_distance as frechet_distance
@@ -51,6 +56,7 @@ if TYPE_CHECKING:
     from genbounds.estimators import sliced_distance as sliced_distance
     from genbounds.estimators import sobol_cache as sobol_cache
     from genbounds.estimators import sobol_normal as sobol_normal
+    from genbounds.estimators import two_level as two_level
     from genbounds.estimators import vendi_score as vendi_score
     from genbounds.explain import Memorisation as Memorisation
     from genbounds.explain import Modes as Modes
@@ -73,10 +79,11 @@ _PACKAGES = "bounds decisions estimators explain features files report select si
 _NAMES = {
     "genbounds.decisions": "Checkpoint Look Monitor Plan RecipeRanking Reproduction Track Verdict "
     "best_of compare_recipes gate plan reproduction track",
-    "genbounds.estimators": "ByClass Ceiling Moments PrecisionRecall SmoothScore authpct "
-    "check_score compare fid frechet_by_class frechet_distance inception_score kernel_distance "
-    "kernel_inception_distance kid mean_score mifid precision_recall precision_recall_ceiling "
-    "realism score_over_scramblings sliced_distance sobol_cache sobol_normal vendi_score",
+    "genbounds.estimators": "ByClass Ceiling ConditionalVendi EncoderRanking Moments "
+    "PrecisionRecall SmoothScore TwoLevel across authpct check_score compare conditional_vendi fid "
+    "frechet_by_class frechet_distance inception_score kernel_distance kernel_inception_distance "
+    "kid mean_score mifid precision_recall precision_recall_ceiling realism score_over_scramblings "
+    "sliced_distance sobol_cache sobol_normal two_level vendi_score",
     "genbounds.explain": "Memorisation Modes memorisation modes",
     "genbounds.mixtures": "Mixture mixture",
     "genbounds.results": "Diagnostic Difference Ranking Score",

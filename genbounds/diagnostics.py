@@ -29,6 +29,33 @@ class Rule(NamedTuple):
 
 # fmt: off
 RULES: dict[str, Rule] = {
+    "unpaired-noise": Rule("unpaired-noise", "caution",
+        "rows of the partner are no more alike to those of the model than shuffled ones "
+        "({likeness:.1f} standard errors)",
+        "Draw both from the same noise, and keep their order."),
+    "chance-correlation": Rule("chance-correlation", "caution",
+        "the partner explains nothing that chance would not (correlation {correlation:.2f} of the "
+        "influences of {units} rows): this is the plain score",
+        "Take a partner nearer to the model, or leave it out."),
+    "other-partner": Rule("other-partner", "unreliable",
+        "the partner's further draws score otherwise than its common ones, by {apart:.1f} standard "
+        "errors",
+        "Make both with the same weights, steps, settings and prompts."),
+    "noise-again": Rule("same-rows", "unreliable",
+        "{again} of the {rows} further draws are common ones, or one another: what they tell is "
+        "known already",
+        "Draw the further ones from noise of their own: other seeds."),
+    "log-near-zero": Rule("below-range", "unreliable",
+        "the distance under {encoder} is {value} ± {stderr}: its logarithm has no normal error so "
+        "near to 0",
+        "Use more samples, or scale=\"floor\" (--scale floor)."),
+    "little-gain": Rule("little-gain", "caution",
+        "the partner leaves {left:.0%} of the variance: the plain score is as good",
+        "Take a partner nearer to the model, or more of its draws."),
+    "fitted-beta": Rule("fitted-beta", "caution",
+        "the weight of the partner was fitted to {units} rows, which can move the score by up to "
+        "0.4 standard errors",
+        "Use {enough} common rows or more, or pass `beta` from a pilot."),
     "pilots-too-close": Rule("few-samples", "caution",
         "the pilots do not tell {best} from {rival}: if their true gap is smaller than it "
         "looks, the run takes several times as many samples",

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import genbounds as gb
-from experiments.record import PAGE, picture, record, shown, stamp, table
+from experiments.record import PAGE, picture, record, stamp, write_data
 from experiments.vendi.coverage import Digits, NetworkDigits, digits, moment_spectrum
 from genbounds.estimators import median_bandwidth
 from genbounds.simulate import RbfArm, SphereClustersArm, vendi_truth
@@ -95,9 +95,9 @@ Curves = dict[str, list[gb.Score]]
 def convergence(
     studied: Iterable[Line], sizes: Sequence[int], seed: int, *, name: str, page: Path
 ) -> tuple[list[str], Curves]:
-    """Score growing parts of one sample; return a table and the curves of the picture.
+    """Score growing parts of one sample; return where they stand and the curves of the picture.
 
-    The whole table, `name`, goes beside the page, which shows the smallest and the largest part.
+    The table, `name`, goes beside the page.
 
     The picture shows the RBF kernel where no spectrum is known.
     """
@@ -118,12 +118,12 @@ def convergence(
         *(f"n = {n:,}" for n in sizes),
         "distribution's own",
     ]
-    kept = [*head[:4], *head[-2:]]
-    return shown(name, head, rows, list(dict.fromkeys(kept)), page=page), curves
+    write_data(name, head, rows, page=page)
+    return [f"[All scores](data/{name}.csv)."], curves
 
 
-def dial(n: int, seed: int) -> tuple[list[str], list[str]]:
-    """Scores of samples of the first 1, 2, … classes of digits: by truncation, by bandwidth."""
+def dial(n: int, seed: int, *, page: Path) -> str:
+    """Scores of samples of the first 1, 2, … classes of digits, by truncation and by bandwidth."""
     from sklearn.datasets import load_digits
 
     classes = load_digits().target
@@ -161,7 +161,8 @@ def dial(n: int, seed: int) -> tuple[list[str], list[str]]:
         for factor in (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
     ]
     head = [*(f"{count} classes" for count in counts), "last / first", "grows throughout"]
-    return table(["", *head], by_truncation), table(["", *head], by_bandwidth)
+    write_data("vendi-dial", ["", *head], [*by_truncation, *by_bandwidth], page=page)
+    return "[All scores](data/vendi-dial.csv)."
 
 
 class PowerLaw:
@@ -179,7 +180,7 @@ class PowerLaw:
         return np.sort((x**2 / (x**2).sum(axis=1, keepdims=True)).mean(axis=0))[::-1]
 
 
-def few_samples(replications: int, seed: int, *, page: Path) -> list[str]:
+def few_samples(replications: int, seed: int, *, page: Path) -> str:
     """Errors of the log score from fewer rows than twice the dimension, plug-in and fitted."""
     pixels = digits() / np.linalg.norm(digits(), axis=1, keepdims=True)
     spheres = SphereClustersArm((0.5, 0.3, 0.2), (20, 40, 60))
@@ -206,8 +207,8 @@ def few_samples(replications: int, seed: int, *, page: Path) -> list[str]:
         "error of the fit",
         "its spread",
     ]
-    kept = ("distribution", "D", "n", "order", "plug-in", "error of the fit", "covered", "refused")
-    return shown("vendi-few", [*head, "stated", "covered", "refused"], rows, kept, page=page)
+    write_data("vendi-few", [*head, "stated", "covered", "refused"], rows, page=page)
+    return "[All errors](data/vendi-few.csv)."
 
 
 def _few_row(
@@ -264,7 +265,7 @@ def main(argv: list[str] | None = None) -> int:
     converged, curves = convergence(
         lines(), options.sizes, options.seed, name="vendi-growth", page=options.page
     )
-    by_truncation, by_bandwidth = dial(options.dial, options.seed)
+    dialled = dial(options.dial, options.seed, page=options.page)
     few = few_samples(options.few, options.seed, page=options.page)
     labels = {"rows": "images", "title": "Digits through a network"}
     image = picture(
@@ -281,18 +282,11 @@ def main(argv: list[str] | None = None) -> int:
         "",
         image,
         "",
-        f"The dial, by truncation: {options.dial:,} noisy digits of the first classes, RBF kernel "
-        "with the median bandwidth of all ten.",
+        f"The dial, by truncation and by bandwidth: {options.dial:,} noisy digits of the first "
+        f"classes, RBF kernel. {dialled}",
         "",
-        *by_truncation,
-        "",
-        "The same, by bandwidth.",
-        "",
-        *by_bandwidth,
-        "",
-        f"Few samples, cosine kernel: mean error of the log score over {options.few} samples.",
-        "",
-        *few,
+        f"Few samples, cosine kernel: mean error of the log score over {options.few} samples. "
+        f"{few}",
     ]
     record("vendi", out, page=options.page)
     return 0

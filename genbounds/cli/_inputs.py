@@ -192,6 +192,13 @@ class Models:
             warnings=warnings,
         )
 
+    def split(self, count: int) -> tuple[Models, list[Any]]:
+        """Return the models without the last `count` files, and the samples of these."""
+        names = [*self.models]
+        last = [self.models[name].sample for name in names[len(names) - count :]]
+        models = {name: self.models[name] for name in names[: len(names) - count]}
+        return replace(self, models=models), last
+
     @property
     def samples(self) -> dict[str, Any]:
         """The sample of every model."""
@@ -211,11 +218,13 @@ class Models:
         self,
         *,
         estimator: str = "debiased",
+        partners: Mapping[str, Any] | None = None,
         done: Callable[[str, gb.estimators.Estimate], None] | None = None,
     ) -> tuple[dict[str, gb.estimators.Estimate], gb.estimators.Prepared]:
         """Estimate the score of every model by the metric, prepared for these samples.
 
-        `done` is called with each as it comes. Each carries what is implausible about its file.
+        `partners` as for `compare`; `done` is called with each as it comes. Each carries what is
+        implausible about its file.
         """
         samples = {name: file.sample for name, file in self.models.items()}
         reference = None if self.spec.reference == "none" else self.real
@@ -230,7 +239,7 @@ class Models:
                 advance(len(found), len(self.models), name)
 
             gb.estimators.estimate_each(
-                self.spec, prepared, samples, estimator=estimator, done=scored
+                self.spec, prepared, samples, estimator=estimator, partners=partners, done=scored
             )
         return found, prepared
 

@@ -174,9 +174,7 @@ class KernelOptions:
 class MetricOptions(KernelOptions):
     """Options of all metrics."""
 
-    k: int | None = option(
-        "K", "Neighbours of precision, recall, density, coverage and f_score.", show_default="5"
-    )
+    k: int | None = option("K", "Neighbours of precision, recall and their like.", show_default="5")
 
 
 ENCODERS = {

@@ -87,6 +87,7 @@ genbounds plan real.npy gan-a.npy gan-b.npy --gap 0.3 --power 0.9
 genbounds plan real.npz a.npz b.npz --groups prompts --gap 0.3 --out results
 genbounds plan probs.npy --metric is --half-width 0.1
 genbounds plan real.npy gan.npy vae.npy diffusion.npy --confidence 0.95
+genbounds plan real.npy a.npy --half-width 1% --partner cheap.npy --costs 64,4
 """
 
 
@@ -128,6 +129,12 @@ def plan(
         "With --confidence: the most samples that a model can give. For models that are files: "
         "the rows of the shortest.",
     ),
+    partner: Path | None = opt.option(
+        "FILE", "The pilot of a cheap partner, row by row from the same noise as the one pilot."
+    ),
+    costs: str | None = opt.option(
+        "A,B", "With --partner: costs of a draw of the model and of the partner, such as 64,4."
+    ),
     judging: opt.Planning,
 ) -> Answer:
     """Say how many samples you need: for a narrow interval, to find a difference or the best model.
@@ -154,8 +161,16 @@ def plan(
     else:
         check_confidence("confidence", confidence)
         check_power(power)
-    counts = [1, 2] if confidence is None else []
-    read = Models.read(files, spec, judging, counts, least=2)
+    if partner is not None and confidence is not None:
+        raise gb.InputError("is for --half-width and --gap.", argument="--partner")
+    helpers = [] if partner is None else [partner]
+    prices = None if costs is None else _costs(costs)
+    gb.decisions.check_partner(1, partner, prices)
+    if helpers and len(files) != 1 + (spec.reference == "required" and judging.reference is None):
+        raise gb.InputError("is for the pilot of one model.", argument="--partner")
+    counts = [] if confidence is not None else [2] if helpers else [1, 2]
+    read = Models.read([*files, *helpers], spec, judging, counts, least=2)
+    read, others = read.split(len(helpers))
     pilot = {"pilot": next(iter(read.models.values())).path}
     found: Any
     with opt.renamed(pilot), read.named():
@@ -165,6 +180,11 @@ def plan(
             found = gb.decisions.plan_from(
                 *what, half_width=half_width, gap=gap, power=power, level=level
             )
+            if others:
+                (sample,) = read.samples.values()
+                found = gb.decisions.with_partner(
+                    found, estimates, prepared, sample, others[0], prices
+                )
             table, page = width_table(found), partial(gb.report.plan_page, found)
         else:
             found = plan_selection(
@@ -177,6 +197,16 @@ def plan(
         page=page,
         negative=not found.feasible,
     )
+
+
+def _costs(text: str) -> tuple[float, ...]:
+    """Read two numbers, such as "64,4"."""
+    try:
+        return tuple(map(float, text.split(",")))
+    except ValueError:
+        raise gb.InputError(
+            f"must be two numbers, such as 64,4; got {display(text)!r}.", argument="--costs"
+        ) from None
 
 
 # --- track ----------------------------------------------------------------------------------------

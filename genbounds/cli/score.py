@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import genbounds as gb
 from genbounds._text import display, interval, number, percent, shown
 from genbounds.cli import _options as opt
-from genbounds.cli._command import Answer, command
+from genbounds.cli._command import Answer, UsageError, command
 from genbounds.cli._terminal import keep, notes_of, print_remarks, print_table, progress, say
 
 if TYPE_CHECKING:
@@ -24,17 +25,20 @@ genbounds score gan-probs.npy diffusion-probs.npy --metric is
 genbounds score gan.npy diffusion.npy --metric rke --reference real.npy
 genbounds score real.npz gan.npz --by labels --out results
 genbounds score photos/ gan/ diffusion.zip --encoder dinov2 --out results
+genbounds score real.npz model.npz --partner cheap.npz
+genbounds score --across inception=real.npy:gan.npy clip=real2.npy:gan2.npy
 """
 
 
 @command("[REFERENCE] GENERATED...", EXAMPLES)
 def score(
-    files: list[Path] = opt.argument(
+    files: list[Path] | None = opt.argument(
         "FILE",
         "Features of the real data (the reference), then of one model each: .npy, .npz, "
         ".safetensors, .pt or .parquet; for fd also statistics (.npz with mu, sigma and n); with "
         "--encoder also images or texts. For is (class probabilities), vendi, rke and mean (one "
         "column of values) every file is a model.",
+        default=None,
     ),
     *,
     estimator: str = opt.choice(
@@ -55,6 +59,23 @@ def score(
         "Also score a half, a quarter, … of each model's samples, to see whether the scores have "
         "settled. Takes longer; needs --out or --json."
     ),
+    partner: list[Path] | None = opt.option(
+        "FILE",
+        "Draws of a cheap partner of the model (fewer steps, distilled) from the same noise, then "
+        "further ones; with groups in both files the rows of common groups are the common ones. "
+        "Once for every model.",
+    ),
+    across: list[str] | None = opt.option(
+        "ENCODER=REAL:MODEL[:MODEL...]",
+        "Score by fd under several encoders at once: one such argument for each, models in one "
+        "order, in place of the files.",
+    ),
+    scale: str = opt.choice(
+        "log|floor",
+        "With --across: geometric mean of the distances, or mean in multiples of what halves of "
+        "the reference have.",
+        default="log",
+    ),
     judging: opt.Scoring,
 ) -> Answer:
     """Score models with confidence intervals, and compare them.
@@ -69,6 +90,17 @@ def score(
     out, level = judging.output.out, judging.level
     spec = choose_metric(judging)
     check_choice("--estimator", estimator, spec.estimators)
+    if across:
+        if by or partner or convergence or estimator != "debiased":
+            raise gb.InputError("is for the debiased fd, by itself.", argument="--across")
+        return across_encoders([*across, *map(str, files or ())], judging, scale)
+    if scale != "log":
+        raise gb.InputError("is for --across: leave it out.", argument="--scale")
+    if not files:
+        raise UsageError("Missing argument 'FILE'.")
+    helpers = [*(partner or ())]
+    models = len(files) - (spec.reference == "required" and judging.reference is None)
+    check_partners(len(helpers), models, plain=by is None and estimator == "debiased")
     if by is not None:
         check_by_class(spec, estimator=estimator, convergence=convergence)
         check_images(images, out, files=len(files) + (judging.reference is not None))
@@ -77,20 +109,20 @@ def score(
     if images and by is None:
         raise gb.InputError("is for the page by class: add --by.", "--images")
     check_open_unit("--level", level)
-    read = Models.read(files, spec, replace(judging, reading=replace(judging.reading, by=by)))
+    classed = replace(judging, reading=replace(judging.reading, by=by))
+    read, others = Models.read([*files, *helpers], spec, classed).split(len(helpers))
     if by is not None:
         return by_class(read, judging, images)
     found = Scores(read=read, level=level, warnings=[*read.warnings])
 
     def done(name: str, estimate: gb.estimators.Estimate) -> None:
-        found.scores[name], found.plugin[name] = estimate.score(level), estimate.plugin
-        if estimate.together is not None:
-            found.together[name] = estimate.together(level)
+        found.take(name, estimate)
         if out is not None:  # a long run that is stopped has left something
             keep(out, "score", found.document(), complete=False)
 
     with read.named():
-        estimates, prepared = read.estimates(estimator=estimator, done=done)
+        partners = dict(zip(read.models, others, strict=False))
+        estimates, prepared = read.estimates(estimator=estimator, partners=partners, done=done)
     if read.reference is not None and spec.reference != "required":
         # The real data themselves, for orientation.
         with opt.renamed(dict.fromkeys(SAMPLE_ARGUMENTS, read.reference.path)):
@@ -119,6 +151,17 @@ class Scores:
     ranking: gb.Ranking | None = None
     growth: dict[str, Sequence[tuple[int, gb.Score]]] = field(default_factory=dict)
     plugin: dict[str, float | None] = field(default_factory=dict)
+
+    def take(self, name: str, estimate: gb.estimators.Estimate) -> None:
+        """Take up the score of a model, and what is to be read with it."""
+        score, self.plugin[name] = estimate.score(self.level), estimate.plugin
+        more = None if estimate.together is None else estimate.together(self.level)
+        if isinstance(more, gb.TwoLevel):
+            doubts = dict.fromkeys((*score.warnings, *more.warnings))
+            score = replace(more, warnings=tuple(doubts))
+        elif more is not None:
+            self.together[name] = more
+        self.scores[name] = score
 
     def document(self) -> dict[str, Any]:
         """Everything so far, as `--json` prints it."""
@@ -201,6 +244,14 @@ def _show(found: Scores, *, verbose: bool) -> None:
         scores[f"{found.read.reference.name} (reference)"] = found.reference
     table = wording.comparison_table(scores, ranking)
     print_table(table, without=["Std. error"])
+    for name, score in found.scores.items():
+        if isinstance(score, gb.TwoLevel):
+            alone = f"{number(score.plain.value)} {interval(score.plain.low, score.plain.high)}"
+            say(
+                f"{shown(name)} alone: {alone}; its partner leaves "
+                f"{percent(round(score.variance_left, 2))} of the variance due to the images "
+                f"(correlation {score.correlation:.2f})."
+            )
     if found.together:
         say("", wording.TOGETHER)
         print_table(wording.together_table(found.together, scores))
@@ -217,6 +268,120 @@ def _show(found: Scores, *, verbose: bool) -> None:
         warnings=[*found.warnings, *(() if ranking is None else ranking.warnings)],
         assumptions=() if ranking is None else ranking.assumptions,
         together=found.together,
+        verbose=verbose,
+    )
+
+
+def check_partners(partners: int, models: int, *, plain: bool) -> None:
+    """Refuse partners that are not one for each model; `plain`: of debiased scores, not by class.
+
+    Raises
+    ------
+    InputError
+    """
+    if partners and not plain:
+        raise gb.InputError("is for --estimator debiased, without --by.", argument="--partner")
+    if partners and partners != models:
+        raise gb.InputError(
+            f"is given once for every model, beside the reference and the models; got {partners} "
+            f"for {models} models.",
+            argument="--partner",
+        )
+
+
+# --- across encoders ------------------------------------------------------------------------------
+
+
+def across_encoders(given: Sequence[str], judging: opt.Scoring, scale: str) -> Answer:
+    """Score every model under all encoders at once, and under each."""
+    from genbounds.cli._inputs import Models, choose_metric
+    from genbounds.validation import check_choice
+
+    spec = choose_metric(judging)
+    check_choice("--scale", scale, ("log", "floor"))
+    if spec.name != "fd":
+        raise gb.InputError("is for the debiased fd, by itself.", argument="--across")
+    read: dict[str, Models] = {}
+    for text in given:
+        encoder, _, paths = text.partition("=")
+        files = [Path(path) for path in paths.split(":")]
+        if not encoder or len(files) < 2 or encoder in read:
+            raise gb.InputError(
+                f"must be ENCODER=REAL:MODEL[:MODEL...], each encoder once; got {display(text)!r}.",
+                argument="--across",
+            )
+        read[encoder] = Models.read(files, spec, replace(judging, reference=None))
+    names = list(next(iter(read.values())).models)  # those of the first encoder's files
+    ends = {encoder: _ends([*each.models]) for encoder, each in read.items()}
+    for encoder, each in read.items():
+        if set(ends[encoder]) == set(_ends(names)) and ends[encoder] != _ends(names):
+            raise gb.InputError(
+                f"must have the models in one order under every encoder; {display(encoder)} has "
+                f"{', '.join(map(display, each.models))}.",
+                argument="--across",
+            )
+        if len(each.models) != len(names):
+            raise gb.InputError(
+                f"must have the same models under every encoder; {display(encoder)} has "
+                f"{len(each.models)} of {len(names)}.",
+                argument="--across",
+            )
+    fakes = {e: dict(zip(names, each.samples.values(), strict=True)) for e, each in read.items()}
+    real = {encoder: each.real for encoder, each in read.items()}
+    ranking = gb.across(fakes, real, scale=scale, level=judging.level)
+    scores = {("all", name): score for name, score in ranking.scores.items()}
+    for encoder, by_one in ranking.by_encoder.items():
+        scores |= {(encoder, name): by_one.scores[name] for name in ranking.scores}
+    rows = [
+        {"model": name, "metric": "fd", **score.to_dict(), "encoder": encoder}
+        for (encoder, name), score in scores.items()
+    ]
+    whole = ranking.to_dict()
+    del whole["scores"], whole["by_encoder"]
+    warnings = [warning for each in read.values() for warning in (*each.warnings, *each.doubts)]
+    document = {
+        "rows": rows,
+        "scale": scale,
+        "ranking": whole,
+        "disputed": [list(pair) for pair in ranking.disputed],
+        "warnings": [warning.to_dict() for warning in warnings],
+        "notes": [warning.message for warning in warnings],
+    }
+    return Answer(
+        document=document,
+        show=lambda: _show_encoders(ranking, scale, verbose=judging.verbose),
+        page=lambda: gb.report.encoders_page(ranking, warnings=warnings),
+    )
+
+
+def _ends(names: Sequence[str]) -> list[str]:
+    """Return names without what all of them begin with."""
+    letters = zip(*names, strict=False)
+    shared = sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, letters))
+    return [name[shared:] for name in names]
+
+
+def _show_encoders(ranking: gb.EncoderRanking, scale: str, *, verbose: bool) -> None:
+    """Print a line for every model and encoder, then what differs, and where encoders disagree."""
+    from genbounds.report import wording
+
+    how = "geometric mean" if scale == "log" else "mean in multiples of the floor"
+    say(f"Fréchet distance over encoders ({how}), {percent(ranking.level)} intervals", "")
+    print_table(wording.comparison_table(ranking.scores, ranking), without=["Std. error"])
+    if ranking.differences:
+        say("", *filter(None, (wording.verdict_line(ranking), wording.winner_line(ranking))))
+    for name, found in ranking.by_encoder.items():
+        say("", f"{shown(name)}, {percent(found.level)} intervals", "")
+        print_table(wording.comparison_table(found.scores, found), without=["Std. error"])
+    for a, b, one, other in ranking.disputed:
+        say(
+            "",
+            f"{shown(a)} is better than {shown(b)} under {shown(one)}, worse under {shown(other)}.",
+        )
+    print_remarks(
+        ranking.scores,
+        warnings=ranking.warnings,
+        assumptions=ranking.assumptions,
         verbose=verbose,
     )
 

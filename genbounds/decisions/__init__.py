@@ -18,9 +18,11 @@ from genbounds.decisions._looks import Checkpoint as Checkpoint
 from genbounds.decisions._looks import Look as Look
 from genbounds.decisions._looks import Track as Track
 from genbounds.decisions._plan import Plan as Plan
+from genbounds.decisions._plan import check_partner as check_partner
 from genbounds.decisions._plan import check_targets as check_targets
 from genbounds.decisions._plan import plan as plan
 from genbounds.decisions._plan import plan_from as plan_from
+from genbounds.decisions._plan import with_partner as with_partner
 from genbounds.decisions._published import Reproduction as Reproduction
 from genbounds.decisions._published import best_of as best_of
 from genbounds.decisions._published import reproduction as reproduction

@@ -48,12 +48,16 @@ def on_score_scale(estimate: Estimate) -> Estimate:
 
 
 def estimated(
-    spec: MetricSpec, samples: Mapping[str, Any], reference: Any, options: Mapping[str, Any] | None
+    spec: MetricSpec,
+    samples: Mapping[str, Any],
+    reference: Any,
+    options: Mapping[str, Any] | None,
+    partners: Mapping[str, Any] | None = None,
 ) -> tuple[Prepared, dict[str, Estimate]]:
     """Estimate the score of all samples against one reference, which errors call `reference`."""
     with calling("real", "reference"):
         prepared = prepare_all(spec, samples, reference, options)
-    return prepared, estimate_each(spec, prepared, samples)
+    return prepared, estimate_each(spec, prepared, samples, partners=partners)
 
 
 def all_warnings(*kinds: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

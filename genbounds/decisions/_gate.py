@@ -209,6 +209,7 @@ def gate(
     level: float = 0.95,
     equivalence: bool = False,
     options: Mapping[str, Any] | None = None,
+    partners: tuple[Any, Any] | None = None,
 ) -> Verdict:
     """Decide whether a candidate is worse than a baseline by no more than a margin.
 
@@ -232,6 +233,8 @@ def gate(
         limits lie within ± margin, and fails if they lie outside on one side.
     options : mapping, optional
         As in `compare`.
+    partners : pair of array_like or Sample, optional
+        Draws of a cheap partner of the candidate and of one of the baseline, as in `compare`.
 
     Returns
     -------
@@ -263,7 +266,14 @@ def gate(
     wanted = Margin.of(margin)
     check_gate(wanted, level=level, equivalence=equivalence)
     models = {"candidate": candidate, "baseline": baseline}
-    _, estimates = estimated(spec, models, reference, options)
+    given: object = partners  # callers are not type-checked
+    if given is not None and not (isinstance(given, tuple | list) and len(given) == 2):
+        raise InputError(
+            "must be two samples, of partners of the candidate and of the baseline.",
+            argument="partners",
+        )
+    helped = None if partners is None else dict(zip(models, partners, strict=True))
+    _, estimates = estimated(spec, models, reference, options, helped)
     return decide(
         estimates,
         margin=wanted,
@@ -398,7 +408,7 @@ def _samples_needed(
     if candidate.halves is not None or {candidate.method, allowed.method} & OF_N:
         return None, "how many samples would settle it cannot be said: the score depends on n"
     if candidate.sample.seeds is not None:
-        return None, "more seeds would settle it sooner than more groups"
+        return None, "more seeds, or draws of a partner, would settle it sooner than more groups"
     model = VarianceModel.of_difference(candidate, allowed)
     if math.isinf(model.n):
         return None, "the moments of both models are exact: more samples change nothing"

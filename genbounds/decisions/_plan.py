@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -22,7 +22,15 @@ from genbounds.decisions._estimates import (
 )
 from genbounds.decisions._variance import LARGEST, OF_N, VarianceModel, smallest
 from genbounds.diagnostics import warn_of
-from genbounds.estimators import Estimate, Moments, Prepared, from_few, metric_spec, rank
+from genbounds.estimators import (
+    Estimate,
+    Moments,
+    Prepared,
+    from_few,
+    metric_spec,
+    rank,
+)
+from genbounds.estimators._two_level import FEW_ROWS, influence_correlation
 from genbounds.results import Diagnostic, hedged
 from genbounds.samples import Sample
 from genbounds.validation import Float, InputError, check_open_unit, check_power
@@ -38,6 +46,9 @@ LEAST_NOISE, LARGEST_NOISE = 0.25, 1.0
 """Standard error of a distance over itself, from which on n is off by a factor of 2 too often (8 of
 434 pilots below 0.2, 78 of 228 up to 0.4, 87 of 118 beyond), and beyond which it is not said how
 much."""
+
+TINY = 1e-12
+"""Least share of the variance that a partner is said to leave."""
 
 POINTS = 41
 """Of a curve."""
@@ -93,6 +104,12 @@ class Plan(Warned):
     warnings : tuple of Diagnostic
         Of the pilot.
     assumptions : tuple of str
+    n_cheap : int or None
+        With a partner that pays: its further draws, beside the `n` that it has in common with the
+        model. None elsewhere. `predict` and the curves are those of the model alone.
+    pays, gain : bool, float or None
+        With a partner: whether it saves, and how many times cheaper the target is than without (1
+        if it does not pay: `n` is that without). None without one.
     model : VarianceModel
         The variance at any numbers of samples, from which `predict` follows.
     """
@@ -121,6 +138,9 @@ class Plan(Warned):
     two_models: bool
     warnings: tuple[Diagnostic, ...] = ()
     assumptions: tuple[str, ...] = ()
+    n_cheap: int | None = None
+    pays: bool | None = None
+    gain: float | None = None
     model: VarianceModel = field(repr=False)
 
     def predict(self, n: float, reference_n: float | None = None) -> float:
@@ -150,6 +170,11 @@ class Plan(Warned):
                 f"{percent(self.power)} ({percent(self.level)})"
             )
         of_each = " of each model" if self.two_models else ""
+        if self.pays:
+            of_each += f" and {number(self.n_cheap)} more of the partner ({self.gain:.1f} times "
+            of_each += "cheaper than without)"
+        elif self.pays is not None and self.n is not None:
+            of_each += "; the partner does not pay"
         least = "± " if self.target == "half_width" else "a difference of "
         if self.n is not None:
             text = f"{wanted}: {number(self.n)} generated samples{of_each}"
@@ -242,6 +267,8 @@ def plan(
     metric: Any = "fd",
     level: float = 0.95,
     options: Mapping[str, Any] | None = None,
+    partner: Any = None,
+    costs: tuple[float, float] | None = None,
 ) -> Plan:
     """Say how many generated samples a target takes, from a pilot of few.
 
@@ -268,6 +295,10 @@ def plan(
         Of the interval.
     options : mapping, optional
         As in `compare`.
+    partner : array_like of shape (n, d) or Sample, optional
+        Of a cheap partner, row by row from the noise of the one pilot (`two_level`).
+    costs : pair of float, optional
+        With a partner: what a draw of the model costs, and one of the partner, in any unit.
 
     Returns
     -------
@@ -305,10 +336,95 @@ def plan(
                 argument=name,
             )
     pilots = _pilots_of(pilot)
+    check_partner(len(pilots), partner, costs)
     prepared, estimates = estimated(spec, pilots, reference, options)
-    return plan_from(
+    found = plan_from(
         estimates, pilots, prepared, half_width=half_width, gap=gap, power=power, level=level
     )
+    if partner is None:
+        return found
+    (sample,) = pilots.values()
+    return with_partner(found, estimates, prepared, sample, partner, costs)
+
+
+def check_partner(models: int, partner: Any, costs: Sequence[float] | None) -> None:
+    """Refuse a `partner` without `costs`, of more than one of the `models`, or the reverse."""
+    if (partner is None) != (costs is None):
+        raise InputError("pass both `partner` and `costs`, or none of them.")
+    if partner is None or costs is None:
+        return
+    if models > 1:
+        raise InputError("is for the pilot of one model; got two.", argument="partner")
+    given: object = costs  # callers are not type-checked
+    if not (
+        isinstance(given, tuple | list)
+        and len(given) == 2
+        and all(isinstance(cost, int | float) and 0.0 < cost < math.inf for cost in given)
+    ):
+        raise InputError(
+            f"must be two positive numbers, of a draw of the model and of the partner; got "
+            f"{quoted(costs)}.",
+            argument="costs",
+        )
+
+
+def with_partner(
+    plain: Plan,
+    estimates: Mapping[str, Estimate],
+    prepared: Prepared,
+    sample: Any,
+    partner: Any,
+    costs: Any,
+) -> Plan:
+    """Return the least cost for the same target with a partner.
+
+    With k the ratio of both costs and r the correlation of influences, N/n = r / √((1 - r²) k) - 1
+    further draws are best: with r = sin φ, the variance at equal cost falls by (cos φ + √k sin φ)²
+    (B. Peherstorfer, K. Willcox and M. Gunzburger, "Optimal model management for multifidelity
+    Monte Carlo estimation", SIAM J. Sci. Comput. 38, 2016).
+
+    Parameters
+    ----------
+    plain : Plan
+        Without it.
+    estimates : mapping of str to Estimate
+        Of the one pilot.
+    prepared : Prepared
+        The metric that made it.
+    sample, partner : array_like or Sample
+        What it is estimated from, and the partner's rows.
+    costs : pair of float
+
+    Returns
+    -------
+    Plan
+    """
+    (pilot,) = estimates.values()
+    correlation, warnings = influence_correlation(prepared, pilot, sample, partner)
+    plain, ratio = replace(plain, warnings=(*plain.warnings, *warnings)), costs[1] / costs[0]
+    cosine = math.sqrt(max(1.0 - correlation**2, TINY))
+    more = correlation / (cosine * math.sqrt(ratio)) - 1.0
+    stays = replace(plain, pays=False, gain=1.0)
+    if plain.n is None or more <= 0.0:
+        return stays
+    left = 1.0 - correlation**2 * more / (more + 1.0)
+    width, exact = plain.predict(plain.n) ** 2, plain.predict(math.inf) ** 2
+
+    def images(n: float) -> float:
+        """Square of the half-width that is due to n images alone."""
+        return plain.predict(n) ** 2 - exact
+
+    # As many as give that of the plan, but for what is left of it; at least as many as a weight is
+    # fitted to.
+    n = smallest(lambda n: left * images(n) <= width - exact, low=float(FEW_ROWS))
+    if n is None or n >= plain.n:
+        return stays
+    gained = (1.0 - (width - exact) / images(n)) / correlation**2
+    if gained >= 1.0:
+        return stays
+    cheap = max(math.ceil(n * gained / (1.0 - gained)), 1)
+    gain = plain.n / (n + ratio * (n + cheap))
+    return replace(plain, n=n, n_cheap=cheap, pays=True, gain=gain) if gain > 1.0 else stays
 
 
 def check_targets(

@@ -27,6 +27,7 @@ def track(
     min_delta: float | None = None,
     fresh: Mapping[Any, Any] | None = None,
     options: Mapping[str, Any] | None = None,
+    partners: Mapping[Any, Any] | None = None,
     rng: Any = 0,
 ) -> Track:
     """Say whether a training run still improves, and which checkpoint is to be kept.
@@ -53,6 +54,8 @@ def track(
         Rows that checkpoints generated anew, by step: those of the kept one give its score.
     options : mapping, optional
         Further arguments of the metric, as in `compare`.
+    partners : mapping of int or float to array_like or Sample, optional
+        For some steps, draws of a cheap partner of that checkpoint, as in `compare`.
     rng : int, SeedSequence or Generator
         Of the simulated limits.
 
@@ -86,7 +89,10 @@ def track(
     spec = metric_spec(metric)
     named = {f"step {step!r}": sample for step, sample in ordered.items()}
     named |= {f"fresh step {step!r}": sample for step, sample in (fresh or {}).items()}
-    _, scored = estimated(spec, named, reference, options)
+    if not isinstance(partners, Mapping | None):
+        raise InputError("must map steps to samples.", argument="partners")
+    helped = {f"step {step!r}": partner for step, partner in (partners or {}).items()}
+    _, scored = estimated(spec, named, reference, options, helped)
     return track_estimates(
         {step: scored[f"step {step!r}"] for step in ordered},
         metric=spec.name,

@@ -23,6 +23,8 @@ from genbounds.core.estimate import student_quantile as student_quantile
 from genbounds.core.estimate import welch_degrees_of_freedom as welch_degrees_of_freedom
 from genbounds.core.moments import Moments as Moments
 from genbounds.core.scale import unit_of as unit_of
+from genbounds.estimators._across import EncoderRanking as EncoderRanking
+from genbounds.estimators._across import across as across
 from genbounds.estimators._compare import check_comparable as check_comparable
 from genbounds.estimators._compare import compare as compare
 from genbounds.estimators._compare import estimate_all as estimate_all
@@ -46,6 +48,8 @@ from genbounds.estimators._sobol import SobolNormal as SobolNormal
 from genbounds.estimators._sobol import score_over_scramblings as score_over_scramblings
 from genbounds.estimators._sobol import sobol_cache as sobol_cache
 from genbounds.estimators._sobol import sobol_normal as sobol_normal
+from genbounds.estimators._two_level import TwoLevel as TwoLevel
+from genbounds.estimators._two_level import two_level as two_level
 from genbounds.estimators.copies import MifidReference as MifidReference
 from genbounds.estimators.copies import TrainingRows as TrainingRows
 from genbounds.estimators.copies import authpct as authpct
@@ -98,6 +102,8 @@ from genbounds.estimators.smooth._check import check_score as check_score
 from genbounds.estimators.smooth._score import kernel_product as kernel_product
 from genbounds.estimators.smooth._sliced import sliced_distance as sliced_distance
 from genbounds.estimators.spectrum_fit._few_rows import from_few as from_few
+from genbounds.estimators.vendi._conditional import ConditionalVendi as ConditionalVendi
+from genbounds.estimators.vendi._conditional import conditional_vendi as conditional_vendi
 from genbounds.estimators.vendi._score import vendi_estimate as vendi_estimate
 from genbounds.estimators.vendi._score import vendi_metric as vendi_metric
 from genbounds.estimators.vendi._score import vendi_options as vendi_options

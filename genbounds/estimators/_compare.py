@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from genbounds._text import percent
+from genbounds._text import percent, quoted
 from genbounds.core.checks import shared_rows
 from genbounds.core.difference import EstimateDifference, difference, winner_interval
 from genbounds.core.estimate import Estimate
 from genbounds.estimators._metric_spec import MetricSpec, Prepared
 from genbounds.estimators._metrics import metric_spec
+from genbounds.estimators._two_level import with_partner
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
 from genbounds.results import Difference, Ranking, Score
 from genbounds.validation import InputError, about_model, check_open_unit
@@ -28,6 +29,7 @@ def compare(
     metric: Any = "fd",
     level: float = 0.95,
     options: Mapping[str, Any] | None = None,
+    partners: Mapping[str, Any] | None = None,
 ) -> Ranking:
     """Rank models by one debiased score, with joint intervals on all pairwise differences.
 
@@ -50,6 +52,9 @@ def compare(
         For "vendi" and "rke": keyword arguments of `vendi_score` (kernel, bandwidth, order, …);
         for "kid": degree, gamma and offset of its kernel; for "cmmd" and "kad": bandwidth;
         for "mean": bounds.
+    partners : mapping of str to array_like of shape (n + N, d) or Sample, optional
+        For some models, draws of a cheap partner from the same noise, then further ones, as for
+        `two_level`; with groups on both sides the rows in common are those of common groups.
 
     Returns
     -------
@@ -71,7 +76,7 @@ def compare(
     models cancels in their difference.
     """
     spec = metric_spec(metric)
-    estimates = estimate_all(fakes, real, metric=spec, options=options)
+    estimates = estimate_all(fakes, real, metric=spec, options=options, partners=partners)
     ranking = rank(estimates, metric=spec.name, level=level)
     origins = origin_warnings(_origins(fakes, real))
     return replace(ranking, warnings=(*ranking.warnings, *origins))
@@ -83,6 +88,7 @@ def estimate_all(
     *,
     metric: Any = "fd",
     options: Mapping[str, Any] | None = None,
+    partners: Mapping[str, Any] | None = None,
 ) -> dict[str, Estimate]:
     """Estimate the score of every model against one reference that is prepared once.
 
@@ -94,13 +100,16 @@ def estimate_all(
     metric : str, MetricSpec, CustomMetric or callable
     options : mapping, optional
         Further arguments of the metric, such as the kernel of a Vendi score.
+    partners : mapping of str to array_like or Sample, optional
+        As for `compare`.
 
     Returns
     -------
     dict of str to Estimate
     """
     spec = metric_spec(metric)
-    return estimate_each(spec, prepare_all(spec, fakes, real, options), fakes)
+    prepared = prepare_all(spec, fakes, real, options)
+    return estimate_each(spec, prepared, fakes, partners=partners)
 
 
 def prepare_all(
@@ -140,6 +149,7 @@ def estimate_each(
     fakes: Mapping[str, Any],
     *,
     estimator: str = "debiased",
+    partners: Mapping[str, Any] | None = None,
     done: Callable[[str, Estimate], None] | None = None,
 ) -> dict[str, Estimate]:
     """Estimate the score of every model.
@@ -150,6 +160,8 @@ def estimate_each(
     prepared : Prepared
     fakes : mapping of str to array_like or Moments
     estimator : str
+    partners : mapping of str to array_like or Sample, optional
+        As for `compare`.
     done : callable, optional
         Called with the name and the estimate of each model as it is done.
 
@@ -158,9 +170,18 @@ def estimate_each(
     dict of str to Estimate
     """
     found = {}
+    partners = {} if partners is None else partners
+    if not isinstance(partners, Mapping):
+        raise InputError("must map names of models to samples.", argument="partners")
+    if strangers := [name for name in partners if name not in fakes]:
+        raise InputError(
+            f"must be of models that are scored; got {quoted(strangers[0])}.", argument="partners"
+        )
     for name, fake in fakes.items():
         with about_model(str(name)):
             estimate = prepared.estimate(fake, estimator=estimator)
+            if name in partners:
+                estimate = with_partner(prepared, estimate, fake, partners[name])
         found[str(name)] = replace(estimate, encoder=origin_of(fake).get("encoder", ""))
         if done is not None:
             done(str(name), found[str(name)])
@@ -168,7 +189,7 @@ def estimate_each(
     if common is None:
         return found
     spec = replace(spec, common_estimator=None)
-    return estimate_each(spec, prepared, fakes, estimator=common, done=done)
+    return estimate_each(spec, prepared, fakes, estimator=common, partners=partners, done=done)
 
 
 def _origins(fakes: Mapping[str, Any], real: Any) -> dict[str, Mapping[str, str]]:

@@ -34,6 +34,7 @@ BUILT_IN = (
     kernels.KAD,
     kernels.ENERGY,
     *neighbours.METRICS,
+    *neighbours.CLIPPED,
     smooth.MIND,
     copies.AUTHPCT,
     copies.MIFID,

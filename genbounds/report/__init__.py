@@ -27,6 +27,7 @@ from genbounds.report._rows import ratio_plot as ratio_plot
 from genbounds.report._rows import region_examples as region_examples
 from genbounds.report._scores import convergence_plot as convergence_plot
 from genbounds.report._scores import difference_matrix as difference_matrix
+from genbounds.report._scores import encoders_page as encoders_page
 from genbounds.report._scores import gap_plot as gap_plot
 from genbounds.report._scores import rank_plot as rank_plot
 from genbounds.report._scores import score_page as score_page

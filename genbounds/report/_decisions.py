@@ -173,7 +173,8 @@ def width_table(plan: Plan) -> Table:
         (n, width, *([] if power is None else [percent(round(power, 3))]))
         for n, width, power in plan.rows()
     ]
-    return Table(("n", "Half-width", *["Power"] * (plan.powers is not None)), rows)
+    width = "Half-width" if plan.pays is None else "Half-width alone"
+    return Table(("n", width, *["Power"] * (plan.powers is not None)), rows)
 
 
 def reference_plot(plan: Plan) -> Figure | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from genbounds.validation import InputError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from genbounds.estimators import PrecisionRecall
+    from genbounds.estimators import EncoderRanking, PrecisionRecall
 
 SETTLING = (
     "Each point uses a random half of the rows of the next one. A score that keeps drifting beyond "
@@ -100,6 +101,32 @@ def score_page(
         differ: list[Block] = [gap_plot(ranking), *matrix, joint]
         page.add(Section("Which models differ significantly", differ))
     return page
+
+
+def encoders_page(ranking: EncoderRanking, *, warnings: Sequence[Diagnostic] = ()) -> Page:
+    """Show models under several encoders at once, and under each.
+
+    Parameters
+    ----------
+    ranking : EncoderRanking
+    warnings : sequence of Diagnostic
+        About the whole run.
+    """
+    several = ranking if ranking.differences else None
+    page = score_page(
+        ranking.scores, metric="fd", level=ranking.level, ranking=several, warnings=warnings
+    )
+    tables: list[Block] = []
+    for name, found in ranking.by_encoder.items():
+        table = wording.comparison_table(found.scores, found if found.differences else None)
+        caption = f"{shown(name)}, {percent(found.level)} intervals"
+        tables.append(replace(table, caption=caption))
+    said = [
+        f"{shown(a)} is better than {shown(b)} under {shown(one)}, worse under {shown(other)}."
+        for a, b, one, other in ranking.disputed
+    ]
+    disputed = [Notes(items=said, title="Where encoders disagree")] if said else []
+    return page.add(Section("Under each encoder", [*tables, *disputed]))
 
 
 def _answer(

@@ -474,7 +474,10 @@ def test_other_metrics_have_one_score_and_no_neighbours(run, zoo):
     assert "together" not in run("score", *files, "--metric", "kid", "--json").json["rows"][0]
     refused = run("score", *files, "--k", "3")
     assert refused.code == 2
-    assert "`--k` is for --metric precision, recall, density, coverage and f_score" in refused.err
+    assert (
+        "`--k` is for --metric precision, recall, density, coverage, f_score, clipped-"
+        in refused.err
+    )
 
 
 @pytest.mark.parametrize(

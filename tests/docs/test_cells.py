@@ -84,6 +84,7 @@ def test_the_page_shows_every_result_that_has_a_table():
     }  # fmt: skip
     # Parts of others, and tables of several scores that look like those of a ranking.
     assert results - set(makes) == {
-        "ByClass", "Ceiling", "Checkpoint", "ContextSelection", "Look", "MixtureSelection",
-        "PrecisionRecall", "Reproduction", "SelectionPlan",
+        "ByClass", "Ceiling", "Checkpoint", "ConditionalVendi", "ContextSelection",
+        "EncoderRanking", "Look", "MixtureSelection", "PrecisionRecall", "Reproduction",
+        "SelectionPlan", "TwoLevel",
     }  # fmt: skip

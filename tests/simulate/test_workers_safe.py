@@ -124,12 +124,12 @@ if __name__ == "__main__":
 @pytest.mark.nightly
 @pytest.mark.slow
 def test_the_documented_cluster(tmp_path):
-    """The recipe of docs/studies.md, on one machine instead of SLURM's."""
+    """The script of docs/studies.md, on one machine instead of SLURM's."""
     pytest.importorskip("distributed")
     if shutil.which("openssl") is None:
         pytest.skip("needs openssl")
-    page = (Path(__file__).parents[2] / "docs" / "studies.md").read_text()
-    recipe = page.split("#!/bin/bash")[1].split("```")[0]
+    script = Path(__file__).parents[2] / "docs" / "_static" / "slurm.sh"
+    recipe = script.read_text().removeprefix("#!/bin/bash")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     for old, new in {

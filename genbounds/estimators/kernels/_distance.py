@@ -36,6 +36,7 @@ from genbounds.estimators._metric_spec import MetricSpec, Prepare, prepared_by
 from genbounds.estimators.kernels import _pair_kernels as kernels
 from genbounds.estimators.kernels._estimate import Within, kernel_estimate
 from genbounds.estimators.kernels._pair_kernels import PairKernel, PolynomialKernel
+from genbounds.estimators.kernels._prompts import as_one_sample, beside_prompts
 from genbounds.estimators.kernels._rke import LEAST_ROWS, GrowingPairs
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.results import Diagnostic, Score
@@ -53,6 +54,8 @@ def kernel_distance(
     subsets: int | None = None,
     subset_size: int = 1000,
     seed: int = 0,
+    prompts: Any = None,
+    prompt_bandwidth: float | None = None,
 ) -> Score:
     """Distance of two distributions by a kernel (squared MMD): KID, CMMD, KAD, energy distance.
 
@@ -82,6 +85,12 @@ def kernel_distance(
         Rows in each, at least 2 and at most those of the smaller sample.
     seed : int
         Of the subsets.
+    prompts : array_like of shape (n, p), or a pair of them, optional
+        Features of the prompt of every row, of `fake` and of `real` (one array: the same, row by
+        row): the distance is then one of pairs of a prompt and an output, by the product of two
+        "rbf" kernels [6]_. Equal rows are one prompt, whose noise is shared.
+    prompt_bandwidth : float, optional
+        σ of prompts. None: their median distance in `real`.
 
     Returns
     -------
@@ -116,6 +125,7 @@ def kernel_distance(
     .. [4] Y. Chung et al., "KAD: no more FAD! An effective and efficient evaluation metric for
        audio generation", 2025 (KAD).
     .. [5] G. J. Székely and M. L. Rizzo, "Energy statistics", J. Stat. Plan. Inference 143, 2013.
+    .. [6] The joint kernel distance of arXiv 2603.23140.
 
     Examples
     --------
@@ -138,9 +148,23 @@ def kernel_distance(
             size=validation.check_count("subset_size", subset_size, minimum=2),
             seed=validation.check_count("seed", seed, minimum=0),
         )
+    origins = {"fake": fake, "real": real}
+    if prompts is not None:
+        if kernel != "rbf":
+            raise InputError(
+                f'takes kernel="rbf", for prompts and outputs; got {quoted(kernel)}.',
+                argument="prompts",
+            )
+        pair = prompts if isinstance(prompts, tuple | list) and len(prompts) == 2 else [prompts] * 2
+        (fake, _), (real, _) = beside_prompts(
+            origins, pair, bandwidth=bandwidth, prompt_bandwidth=prompt_bandwidth
+        )
+        bandwidth = 1.0
     reference = KernelReference(real, kernel=kernel, bandwidth=bandwidth)
     found = reference.estimate(fake, estimator=estimator, subsets=drawn)
-    return found.made_from(fake=fake, real=real).score(level)
+    if prompts is not None:
+        found = as_one_sample(found)
+    return found.made_from(**origins).score(level)
 
 
 def kernel_inception_distance(

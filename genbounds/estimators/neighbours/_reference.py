@@ -71,19 +71,32 @@ class NeighbourReference:
         """Rows below which nothing is scored."""
         return ROWS_PER_NEIGHBOUR * self.k
 
-    def scored(self, name: str, fake: Any) -> Scored:
-        """Count for the sample `fake`; `name`: what it is called in an error."""
+    @property
+    def seen(self) -> Checked:
+        """The reference, and how it was drawn."""
+        return self._seen
+
+    def sides(self, name: str, fake: Any) -> tuple[Sided, Sided, Checked, int]:
+        """Prepare both samples; return them, what was seen of `fake`, and its rows as given.
+
+        `name`: what it is called in an error.
+        """
         check_same_encoder({f"`{name}`": origin_of(fake), "`real`": self._origin})
         fake = converted(name, fake)
         given = len(fake)
         seen = self._inspected(name, self._thinned(name, fake))
         check_same_dimension(name, seen.rows.shape[1], "real", self.d)
         with threads_for(float(given) * max(self.n, given) * self.d):
-            sided = self._sided(seen.rows, seen.design)
-            four = four_scores(self._real, sided, self.k)
+            return self._real, self._sided(seen.rows, seen.design), seen, given
+
+    def scored(self, name: str, fake: Any) -> Scored:
+        """Count for the sample `fake`; `name`: what it is called in an error."""
+        real, sided, seen, given = self.sides(name, fake)
+        with threads_for(float(given) * max(self.n, given) * self.d):
+            four = four_scores(real, sided, self.k)
         return Scored(
             values=with_f_score(four),
-            sizes=(sizes(self._real.half), sizes(sided.half)),
+            sizes=(sizes(real.half), sizes(sided.half)),
             k=self.k,
             given=given,
             seen=(self._seen, seen),
