@@ -55,6 +55,8 @@ TRIALS = (
     Trial(module="accuracy.crossed_seeds", arguments="--runs 2"),
     Trial(module="accuracy.series", arguments="--runs 2"),
     Trial(module="accuracy.ends", arguments="--runs 2"),
+    Trial(module="accuracy.two_levels", arguments="--runs 2 --digits 2 --pool 600"),
+    Trial(module="accuracy.encoders_and_prompts", arguments="--runs 2"),
     Trial(module="accuracy.below_range", arguments="--runs 2 --planted 2"),
     Trial(module="accuracy.gates", arguments="--replications 2"),
     Trial(module="accuracy.reproductions", arguments="--replications 1"),

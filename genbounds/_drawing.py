@@ -49,8 +49,8 @@ def is_narrow(ax: Axes) -> bool:
 
 
 def fit(ax: Axes, name: str) -> str:
-    """Return a name as it is shown beside the axes."""
-    return display(name, limit=20 if is_narrow(ax) else 28)
+    """Return a name as it is shown beside the axes: cut once its escapes are spelled out."""
+    return display(display(name, limit=None), limit=20 if is_narrow(ax) else 28)
 
 
 def tip(artist: Artist, text: str) -> None:

@@ -113,6 +113,8 @@ CASES = {
     "density": OWN_SIZE,
     "coverage": OWN_SIZE,
     "f_score": OWN_SIZE,
+    "clipped-density": OWN_SIZE,
+    "clipped-coverage": OWN_SIZE,
     "mind": Case({"directions": 64}),
     "authpct": Case(given=True),
     "mifid": Case({"threshold": 0.99}, own_truth=True),

@@ -111,7 +111,7 @@ def across(
     >>> fakes = {name: {"a": encode(images["a"])} for name, encode in encoders.items()}
     >>> ranking = gb.across(fakes, {name: f(images["real"]) for name, f in encoders.items()})
     >>> round(ranking.scores["a"].value, 2)
-    0.64
+    1.46
     """
     level = check_open_unit("level", level)
     _check(fakes, real)

@@ -135,11 +135,10 @@ def test_text(page, monkeypatch):
 def test_parts_of_the_corpus_grow(page, capsys):
     """The sample's own score of order 1 grows with the part; the unbiased order 2 stays."""
     assert growth.main(["--sizes", "60", "240", "--page", str(page)]) == 0
-    rows = [line.split(" | ") for line in section(page, "text-growth").splitlines()]
     small, large = np.array(
         [
             [float(cell.split(" ± ")[0]) for cell in row[3:5]]
-            for row in rows
+            for row in record.read_data("text-growth", page=page)
             if row[1:3] in (["rbf", "exact, order 1"], ["rbf", "ustat, order 2"])
         ]
     ).T
