@@ -64,15 +64,17 @@ def selection_line(selection: Selection) -> str:
     """Say which models are best, of how many, from how many samples."""
     best, at = ", ".join(map(shown, selection.top)), percent(selection.confidence)
     are = "is" if len(selection.top) == 1 else "are"
+    most = "" if len(selection.top) == 1 else f" {len(selection.top)}"
     left = len(selection.samples) - len(selection.set_aside)
     of = f"of {count(left, 'model')}{' left' if selection.set_aside else ''}"
     by = f"by {wording.metric_title(selection.metric)}"
     total = count(selection.total_samples, "sample")
     if selection.certified:
-        return f"{best} {are} the best {of} {by} from {total}, {selection.verdict}."
+        return f"{best} {are} the best{most} {of} {by} from {total}, {selection.verdict}."
     if not left:
         return "Not certified: every model was set aside."
-    return f"{best} {are} ahead, {of} {by}, but {total} do not certify that at {at}."
+    why = wording.stop_reason(selection.stopped)
+    return f"{best} {are} ahead, {of} {by}, but {total} do not certify that at {at}: {why}."
 
 
 def set_aside(arms: Mapping[str, str]) -> list[Block]:

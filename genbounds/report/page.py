@@ -314,7 +314,8 @@ def _svg(canvas: Canvas, **cut: Any) -> str:
     head, rest = svg[svg.index("<svg") :].split(">", 1)
     dropped = r"xmlns(:xlink)?|version" + ("" if cut else "|width|height")
     svg = re.sub(rf'\s({dropped})="[^"]*"', "", head) + ">" + rest
-    svg = re.sub(r' id="tip:([^"]*)">', r"><title>\1</title>", svg)
+    # In single quotes where the name has a double one.
+    svg = re.sub(r""" id=(["'])tip:(.*?)\1>""", r"><title>\2</title>", svg)
     # Ids must be unique in the page: the same picture has the same ones, another has others.
     prefix = "s" + sha256(svg.encode()).hexdigest()[:8]
     words = {colour: f"var(--{role})" for role, colour in COLOUR.items()}

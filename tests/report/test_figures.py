@@ -408,3 +408,11 @@ def test_claims_name_the_failure_probabilities_that_are_missed():
     assert "δ" not in upheld.alt
     assert [row[0] for row in refuted.table.rows] == ["0.2", "0.01", "10⁻⁸"]
     assert [row[2] for row in upheld.table.rows] == [0.0, 0.0, 0.0]
+
+
+def test_a_name_with_quotes_has_its_tip():
+    """matplotlib writes an id with a double quote in single ones."""
+    named = {'say "a"': make_score(1.0), "it's": make_score(2.0)}
+    svg = report.score_plot(named, metric="fd", level=0.95).wide
+    assert svg.count("<title>") == 2
+    assert "tip:" not in svg
