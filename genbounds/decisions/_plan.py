@@ -243,10 +243,9 @@ class Plan(Warned):
         matplotlib.axes.Axes
         """
         sizes = self.sizes.tolist(), "generated samples" + " of each model" * self.two_models
-        if self.powers is None:
-            upright, curve, wanted = "half-width", self.half_widths, self.half_width
-        else:
-            upright, curve, wanted = "power", self.powers, self.power
+        upright, curve, wanted = f"half-width of {self.metric}", self.half_widths, self.half_width
+        if self.powers is not None:
+            upright, curve, wanted = f"power for {number(self.gap)}", self.powers, self.power
         return predicted_curve(
             ax or new_axes(),
             sizes,
