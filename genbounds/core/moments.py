@@ -567,3 +567,14 @@ def random_parts(seed: int, n: int, size: int) -> Iterator[NDArray[np.intp]]:
         yield np.sort(order[start:stop])
         if stop == n:
             return
+
+
+def as_rows(name: str, x: Any) -> Any:
+    """Return rows as an array, one value a row as a column, whatever they came in.
+
+    A `Sample` has done so, and moments have no rows: they stay as they are.
+    """
+    if isinstance(x, Sample | Moments):
+        return x
+    rows = x if isinstance(x, np.ndarray) else validation.as_numpy(name, x)
+    return rows[:, None] if rows.ndim == 1 else rows

@@ -27,6 +27,7 @@ from genbounds._text import quoted
 from genbounds.core.checks import row_ids
 from genbounds.core.combined import Covariances, combined
 from genbounds.core.estimate import SAME, Estimate, SampleError, welch_degrees_of_freedom
+from genbounds.core.moments import as_rows
 from genbounds.diagnostics import Diagnostic, warn_of
 from genbounds.estimators._metric_spec import Prepared
 from genbounds.estimators._metrics import metric_spec
@@ -156,6 +157,8 @@ def two_level(
     given: object = beta  # callers are not type-checked
     if given is not None and not (isinstance(given, int | float) and abs(given) <= LARGEST_BETA):
         raise InputError(f"must be a number, or None; got {quoted(beta)}.", argument="beta")
+    expensive, cheap = as_rows("expensive", expensive), as_rows("cheap", cheap)
+    cheap_more = as_rows("cheap_more", cheap_more)
     spec = metric_spec(metric)
     reference = None if spec.reference == "none" else real
     prepared = spec.prepared(reference, options, [expensive, cheap, cheap_more])
@@ -184,6 +187,7 @@ def influence_correlation(
     tuple of float and tuple of Diagnostic
         With a warning of rows that are not alike.
     """
+    expensive, cheap = as_rows("pilot", expensive), as_rows("partner", cheap)
     with about_model("partner"):
         common = prepared.estimate(cheap)
     _check_rows(plain, common)
@@ -219,6 +223,7 @@ def with_partner(prepared: Prepared, plain: Estimate, expensive: Any, partner: A
     With groups on both sides the rows of common ones are the common rows, by their order within a
     group; else they are as many first rows as there are of the model.
     """
+    expensive, partner = as_rows("model", expensive), as_rows("partner", partner)
     cheap, more = split_partner(expensive, partner)
     found = sharpened(prepared, plain, expensive, cheap, more)
     return replace(found.estimate, together=found.score)
@@ -342,7 +347,7 @@ def _both_draws(own: SampleError, further: SampleError) -> SampleError:
 def _named_by_rows(expensive: Any, cheap: Any) -> tuple[Sample, Sample]:
     """Call equal rows of the model one group, and the partner's rows likewise."""
     rows = features_of(expensive)
-    _, groups = np.unique(np.asarray(rows), axis=0, return_inverse=True)
+    _, groups = np.unique(rows, axis=0, return_inverse=True)
     groups = groups.ravel()
     if len(features_of(cheap)) != groups.size:
         raise _other_rows(len(features_of(cheap)), groups.size)
@@ -418,9 +423,9 @@ def _other_rows(given: int | None, wanted: int | None) -> InputError:
 
 def _repeated(cheap: Any, cheap_more: Any) -> tuple[Diagnostic, ...]:
     """Warn of further draws that are common ones, or one another: the noise was started again."""
-    common, more = (row_ids(np.asarray(features_of(x))) for x in (cheap, cheap_more))
+    common, more = (row_ids(features_of(x)) for x in (cheap, cheap_more))
     again = int(np.isin(more, common).sum()) + more.size - np.unique(more).size
-    if again <= REPEATED * more.size or np.shape(features_of(cheap))[1] < 2:
+    if again <= REPEATED * more.size or features_of(cheap).shape[1] < 2:
         return ()
     return (warn_of("noise-again", again=again, rows=more.size),)
 
@@ -428,7 +433,7 @@ def _repeated(cheap: Any, cheap_more: Any) -> tuple[Diagnostic, ...]:
 def _unlike(expensive: Any, cheap: Any) -> tuple[Diagnostic, ...]:
     """Warn of rows that are no more alike than shuffled ones: another noise, or another order."""
     x, y = (np.asarray(features_of(each), dtype=np.float64) for each in (expensive, cheap))
-    if x.shape != y.shape or x.ndim != 2 or x.size < LEAST_ENTRIES:
+    if x.shape != y.shape or x.size < LEAST_ENTRIES:
         return ()
     x, y = ((z - z.mean(axis=0)) / np.maximum(z.std(axis=0), 1e-12) for z in (x, y))
     n = len(x)

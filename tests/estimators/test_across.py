@@ -98,6 +98,13 @@ def test_rows_that_repeat_are_one_draw_under_every_encoder():
     real = {name: f(IMAGES["real"][twice]) for name, f in encoders.items()}
     found = gb.across(fakes, real).scores["a"]
     assert found.stderr / found.value == pytest.approx(whole.stderr / whole.value, rel=0.1)
+    torch = pytest.importorskip("torch")
+    for given in (np.ndarray.tolist, torch.tensor):
+        again = gb.across(
+            {name: {"a": given(by["a"].copy())} for name, by in fakes.items()},
+            {name: given(x.copy()) for name, x in real.items()},
+        )
+        assert again.scores["a"].stderr == pytest.approx(found.stderr, rel=1e-9)
     rounded = {**fakes, "round": {"a": np.round(fakes["one"]["a"][:, :1])}}
     gb.across(rounded, {**real, "round": np.round(real["one"][:, :1])})
 

@@ -197,3 +197,23 @@ def test_samples_that_do_not_belong_together_are_refused():
         gb.two_level(gb.Sample(images, strata=classes), cheap, more, EXACT)
     with refused("statistic"):
         gb.two_level(images, cheap, more, metric="vendi", options={"method": "exact"})
+
+
+def test_samples_may_be_tensors_lists_or_single_values():
+    torch = pytest.importorskip("torch")
+    images, cheap, more = drawn(np.random.default_rng(13), 200, 400)
+    expected = gb.two_level(images, cheap, more, EXACT).value
+    whole = np.vstack([cheap, more])
+    for given in (np.ndarray.tolist, lambda x: torch.tensor(x, requires_grad=True)):
+        found = gb.two_level(given(images), given(cheap), given(more), EXACT)
+        assert found.value == pytest.approx(expected, rel=1e-12)
+        ranking = gb.compare({"a": given(images)}, EXACT, partners={"a": given(whole)})
+        assert ranking.scores["a"].value == pytest.approx(expected, rel=1e-12)
+        assert gb.plan(
+            given(images), EXACT, half_width=0.05, partner=given(cheap), costs=(64, 4)
+        ).pays
+    column, values = (
+        gb.two_level(*(shaped(x) for x in (images, cheap, more)), metric="mean").value
+        for shaped in (lambda x: x[:, :1], lambda x: x[:, 0])
+    )
+    assert values == column
