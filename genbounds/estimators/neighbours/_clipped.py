@@ -18,9 +18,8 @@ coverage", arXiv 2507.01761, 2025, sections 4 and 5.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,17 +28,18 @@ import scipy  # its submodules are loaded at their first use
 from genbounds.core.checks import drawing_warnings, drawn
 from genbounds.core.estimate import Estimate, SampleError
 from genbounds.diagnostics import warn_of
-from genbounds.estimators._metric_spec import MetricSpec, Prepared
 from genbounds.estimators.neighbours._pairs import close_pairs
+from genbounds.estimators.neighbours._precision_recall import neighbour_metric
 from genbounds.estimators.neighbours._reference import (
     Held,
     NeighbourReference,
     Sided,
     by_half,
+    held_among,
     sizes,
 )
 from genbounds.estimators.neighbours._scored import LARGEST_DRIFT
-from genbounds.validation import Float, check_choice
+from genbounds.validation import Float
 
 MOST = 4
 """Times as many rows as there are, up to which an expected coverage is inverted."""
@@ -59,16 +59,10 @@ def clipped_scores(real: Sided, fake: Sided, k: int) -> Float:
         Clipped density and coverage of all rows; then of either half of every cut in turns.
     """
     clipped = replace(real, radii=np.minimum(real.radii, _medians(real)))
-    around, inside = Held(real, fake), _Counted(clipped, fake)
+    around, inside, among = Held(real, fake), Held(clipped, fake), held_among(clipped)
     for i, j, squares in close_pairs(real.rows, fake.rows, real.limit):
         around.add(i, j, squares)
         inside.add(i, j, squares)
-    among = _Counted(clipped, clipped)
-    pairs = real.near.pairs(clipped.limit)
-    blocks = close_pairs(real.rows, real.rows, clipped.limit) if pairs is None else [pairs]
-    for i, j, squares in blocks:
-        others = i != j
-        among.add(i[others], j[others], squares[others])
     n, m = sizes(real.half), sizes(fake.half)
     covered = by_half(np.minimum(around.balls, k), real.half) / (k * n)
     found, usual = (
@@ -107,24 +101,8 @@ def _medians(real: Sided) -> Float:
     return out
 
 
-class _Counted(Held):
-    """How many balls hold each row, instead of whether one does."""
-
-    def __init__(self, centres: Sided, others: Sided) -> None:
-        super().__init__(centres, others)
-        self.rows: Any = np.zeros(others.half.shape, dtype=np.int64)
-
-    def add(self, i: Any, j: Any, squares: Float) -> None:
-        """Count pairs of a centre and a row."""
-        for cut, radius in enumerate(self.centres.radii):
-            inside = squares <= radius[i]
-            inside &= self.centres.half[cut, i] == self.others.half[cut, j]
-            self.rows[cut] += np.bincount(j[inside], minlength=self.rows.shape[1])
-
-
-def _estimate(reference: NeighbourReference, name: str, x: Any, *, estimator: str) -> Estimate:
+def _estimate(reference: NeighbourReference, x: Any, name: str) -> Estimate:
     """Estimate one of both, with its error from halves as the other scores by neighbours."""
-    check_choice("estimator", estimator, ("debiased", "plugin"))
     real, fake, seen, given = reference.sides("fake", x)
     values = clipped_scores(real, fake, reference.k)[:, tuple(SUMMARIES).index(name)]
     halves = (values[1::2] - values[2::2]) / 2.0
@@ -133,7 +111,6 @@ def _estimate(reference: NeighbourReference, name: str, x: Any, *, estimator: st
     thinned = f"a random {len(seen.rows)} of {given} generated rows, as many as real ones"
     return Estimate(
         title=name.replace("-", " ").capitalize(),
-        estimator=estimator,
         method="neighbours",
         value=float(values[0]),
         sample=SampleError(
@@ -166,29 +143,13 @@ def _estimate(reference: NeighbourReference, name: str, x: Any, *, estimator: st
     )
 
 
-def _prepare(
-    name: str, reference: Any, options: Mapping[str, Any], models: Sequence[Any]
-) -> Prepared:
-    prepared = NeighbourReference(reference, **options)
-
-    def estimate(x: Any, *, estimator: str = "debiased") -> Estimate:
-        return _estimate(prepared, name, x, estimator=estimator)
-
-    return Prepared(
-        estimate=estimate, columns=prepared.d, minimum=prepared.minimum, sampled_reference=True
-    )
-
-
 CLIPPED = tuple(
-    MetricSpec(
-        name=name,
+    neighbour_metric(
+        name,
         title=name.replace("-", " ").capitalize(),
         summary=summary,
-        prepare=partial(_prepare, name),
-        higher_is_better=True,
-        options=("k", "splits", "seed"),
+        estimate=_estimate,
         aliases=(name.replace("-", "_"),),
-        fixed_size=True,
     )
     for name, summary in SUMMARIES.items()
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -227,29 +227,50 @@ SUMMARIES = {
 }
 
 
+def neighbour_metric(
+    name: str,
+    *,
+    title: str,
+    summary: str,
+    estimate: Callable[[NeighbourReference, Any, str], Estimate],
+    aliases: tuple[str, ...] = (),
+) -> MetricSpec:
+    """Describe a score by neighbours; `estimate`: from reference, sample and name of the score."""
+    return MetricSpec(
+        name=name,
+        title=title,
+        summary=summary,
+        prepare=partial(_prepare, name, estimate),
+        higher_is_better=True,
+        options=("k", "splits", "seed"),
+        aliases=aliases,
+        fixed_size=True,
+    )
+
+
 def _prepare(
-    name: str, reference: Any, options: Mapping[str, Any], models: Sequence[Any]
+    name: str,
+    estimate_of: Callable[[NeighbourReference, Any, str], Estimate],
+    reference: Any,
+    options: Mapping[str, Any],
+    models: Sequence[Any],
 ) -> Prepared:
     prepared = NeighbourReference(reference, **options)
 
     def estimate(x: Any, *, estimator: str = "debiased") -> Estimate:
         check_choice("estimator", estimator, ("debiased", "plugin"))
-        return replace(neighbour_estimates(prepared, x)[name], estimator=estimator)
+        return replace(estimate_of(prepared, x, name), estimator=estimator)
 
     return Prepared(
         estimate=estimate, columns=prepared.d, minimum=prepared.minimum, sampled_reference=True
     )
 
 
+def _published(reference: NeighbourReference, x: Any, name: str) -> Estimate:
+    return neighbour_estimates(reference, x)[name]
+
+
 METRICS = tuple(
-    MetricSpec(
-        name=name,
-        title=_scored.TITLES[name],
-        summary=summary,
-        prepare=partial(_prepare, name),
-        higher_is_better=True,
-        options=("k", "splits", "seed"),
-        fixed_size=True,
-    )
+    neighbour_metric(name, title=_scored.TITLES[name], summary=summary, estimate=_published)
     for name, summary in SUMMARIES.items()
 )

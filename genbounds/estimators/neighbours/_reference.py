@@ -271,14 +271,14 @@ class Held:
     ----------
     balls : ndarray of int, shape (cuts, n)
         Rows of the other sample, of the same half, in each ball.
-    rows : ndarray of bool, shape (cuts, m)
-        Whether each row of the other sample is in a ball.
+    rows : ndarray of int, shape (cuts, m)
+        Balls that hold each row of the other sample.
     """
 
     def __init__(self, centres: Sided, others: Sided) -> None:
         self.centres, self.others = centres, others
         self.balls = np.zeros(centres.half.shape, dtype=np.int64)
-        self.rows = np.zeros(others.half.shape, dtype=bool)
+        self.rows = np.zeros(others.half.shape, dtype=np.int64)
 
     def add(self, i: Index, j: Index, squares: Float) -> None:
         """Count pairs of a centre and a row; a ball is closed: ties and copies are in it."""
@@ -286,7 +286,7 @@ class Held:
             inside = squares <= radius[i]
             inside &= self.centres.half[cut, i] == self.others.half[cut, j]
             self.balls[cut] += np.bincount(i[inside], minlength=radius.size)
-            self.rows[cut, j[inside]] = True
+            self.rows[cut] += np.bincount(j[inside], minlength=len(self.others.rows))
 
 
 def four_scores(real: Sided, fake: Sided, k: int) -> Float:
@@ -307,8 +307,8 @@ def four_scores(real: Sided, fake: Sided, k: int) -> Float:
         around_real.add(i, j, squares)
         around_fake.add(j, i, squares)
     columns = (
-        shares(around_real.rows, fake.half),
-        shares(around_fake.rows, real.half),
+        shares(around_real.rows > 0, fake.half),
+        shares(around_fake.rows > 0, real.half),
         by_half(around_real.balls, real.half) / (k * sizes(fake.half)),
         shares(around_real.balls > 0, real.half),
     )
@@ -325,13 +325,18 @@ def held_by_others(sample: Sided) -> Float:
     -------
     ndarray of shape (1 + 2 cuts,)
     """
+    return shares(held_among(sample).rows > 0, sample.half)
+
+
+def held_among(sample: Sided) -> Held:
+    """Count rows in the balls around the others of the same sample."""
     pairs = sample.near.pairs(sample.limit)
     blocks = close_pairs(sample.rows, sample.rows, sample.limit) if pairs is None else [pairs]
     held = Held(sample, sample)
     for i, j, squares in blocks:
         others = i != j
         held.add(i[others], j[others], squares[others])
-    return shares(held.rows, sample.half)
+    return held
 
 
 def held_by_other_units(sample: Sided, k: int) -> Float:
