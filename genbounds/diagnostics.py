@@ -53,8 +53,8 @@ RULES: dict[str, Rule] = {
         "the partner leaves {left:.0%} of the variance: the plain score is as good",
         "Take a partner nearer to the model, or more of its draws."),
     "fitted-beta": Rule("fitted-beta", "caution",
-        "the weight of the partner was fitted to {units} rows, which can move the score by up to "
-        "0.4 standard errors",
+        "the weight of the partner was fitted to {units} rows, which can move the score by a third "
+        "of a standard error",
         "Use {enough} common rows or more, or pass `beta` from a pilot."),
     "pilots-too-close": Rule("few-samples", "caution",
         "the pilots do not tell {best} from {rival}: if their true gap is smaller than it "

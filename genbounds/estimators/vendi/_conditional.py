@@ -2,8 +2,8 @@
 
 With kernels k_T of prompts and k_X of outputs, both 1 on the diagonal, and H the Rényi entropy of
 the eigenvalues of a kernel covariance, the chain rule H(X | T) = H(X, T) - H(T) takes the product
-kernel k_T k_X for the pair: exp H(X | T) is the diversity for one prompt, exp H(T) that of the
-prompts. M. Jalali, H. Tang, A. Gohari and F. Farnia, arXiv 2411.02817, equations (5) to (7).
+kernel k_T k_X for the pair: exp H(X | T) says how many times more varied pairs are than prompts,
+exp H(T) how varied these are. M. Jalali, H. Tang, A. Gohari and F. Farnia, arXiv 2411.02817.
 
 A prompt with all its outputs is what is drawn independently: units of both entropies are prompts,
 and their common noise cancels in the difference. Of order 2 either is a U-statistic over pairs of
@@ -38,7 +38,7 @@ class ConditionalVendi(InHand):
     prompts : Score
         Of the prompts alone.
     conditional : Score
-        Of the outputs for one prompt: what the model adds.
+        How many times more varied the pairs are than the prompts: what outputs add.
     """
 
     _names = "Diversity"
@@ -95,7 +95,7 @@ def conditional_vendi(
     Notes
     -----
     Assumes that prompts were drawn independently of one another, and fixed bandwidths. Formulas and
-    measured coverage: docs/explanation/vendi.md.
+    measured coverage: docs/vendi.md, docs/evidence/encoders_and_prompts.md.
 
     Examples
     --------
