@@ -279,13 +279,6 @@ def _scores(
     )
 
 
-def _check_several(ranking: Ranking) -> None:
-    if len(ranking.scores) < 2:
-        raise InputError(
-            f"`ranking` must hold at least 2 models to compare; got {len(ranking.scores)}."
-        )
-
-
 def difference_matrix(ranking: Ranking) -> Figure:
     """Show which pairs of models differ significantly.
 

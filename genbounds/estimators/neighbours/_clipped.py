@@ -12,7 +12,7 @@ real distribution, beta-binomial counts, which holds for every distribution with
 Both are 1 for a model as good as the data; published numbers are cut off there, these are not.
 
 N. Salvy, H. Talbot and B. Thirion, "Enhanced generative model evaluation with clipped density and
-coverage", arXiv 2507.01761, 2025, sections 4 and 5.
+coverage", arXiv 2507.01761, 2025.
 """
 
 from __future__ import annotations
