@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ COLUMNS = [
     "variance left (formula)",
     "bias/sd",
     "covered",
+    "warned",
 ]
 CLUSTERS = 8
 N, TIMES = 500, 10
@@ -43,13 +45,18 @@ POOL, STEPS, PARTNERS = 40_000, 64, (16, 8, 4, 2)
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One line of the table: `alike` is the correlation of both models' noise."""
+    """One line of the table.
+
+    `alike` is the correlation of both models' noise; the partner's further draws are `wider` by
+    that factor, as those of another partner.
+    """
 
     alike: float
     d: int = 16
     n: int = N
     times: int = TIMES
     reference: int | None = None
+    wider: float = 1.0
 
 
 CELLS = (
@@ -62,6 +69,8 @@ CELLS = (
     Cell(alike=0.99, d=64),
     Cell(alike=0.99, reference=1000),
     Cell(alike=0.7, n=200, times=5, reference=500),
+    Cell(alike=0.9, wider=1.04),
+    Cell(alike=0.9, wider=1.1),
 )
 
 
@@ -91,12 +100,14 @@ class Seen:
 
     def __init__(self, truth: float) -> None:
         self.truth, self.hits = truth, 0
+        self.codes: Counter[str] = Counter()
         self.found: list[tuple[float, float, float]] = []
 
     def add(self, found: gb.TwoLevel) -> None:
         """Take up one run."""
         self.found.append((found.value, found.plain.value, found.correlation))
         self.hits += found.low <= self.truth <= found.high
+        self.codes.update({warning.code for warning in found.warnings})
 
     def columns(self, times: float) -> list[str]:
         """Variance left, bias and coverage."""
@@ -105,7 +116,8 @@ class Seen:
         formula = 1.0 - float(np.mean(r)) ** 2 * times / (times + 1.0)
         bias = (values.mean() - self.truth) / values.std()
         shown = [f"{np.mean(r):.2f}", f"{left:.2f} ({formula:.2f})", f"{bias:+.2f}"]
-        return [*shown, rate(self.hits, len(values))]
+        codes = [f"{code} {n / len(values):.1%}" for code, n in sorted(self.codes.items())]
+        return [*shown, rate(self.hits, len(values)), ", ".join(codes)]
 
 
 def line(cell: Cell, runs: int) -> list[str]:
@@ -123,10 +135,11 @@ def line(cell: Cell, runs: int) -> list[str]:
         if cell.reference is not None:
             reference = real.draw(*noises(rng, cell.reference, cell.d))
         own = which if cell.alike > 0.0 else rng.integers(CLUSTERS, size=cell.n)
-        more = partner.draw(*noises(rng, cell.n * cell.times, cell.d))
+        more = cell.wider * partner.draw(*noises(rng, cell.n * cell.times, cell.d))
         seen.add(gb.two_level(model.draw(which, noise), partner.draw(own, mixed), more, reference))
     known = "exact" if cell.reference is None else f"{cell.reference:,} rows"
-    first = [f"{cell.alike:g}", str(cell.d), str(cell.n), str(cell.times), known]
+    alike = f"{cell.alike:g}" + f"; further ones × {cell.wider:g}" * (cell.wider != 1.0)
+    first = [alike, str(cell.d), str(cell.n), str(cell.times), known]
     return [*first, *seen.columns(cell.times)]
 
 

@@ -37,7 +37,8 @@ from genbounds.samples import Sample, features_of
 from genbounds.validation import InputError, about_model, check_open_unit
 
 CHANCE = 9.0
-"""n r² below which a correlation of influences may be chance: three standard errors."""
+"""n r² below which a correlation of influences may be chance: three standard errors. How often this
+and the limits below speak, rightly and wrongly: ``python -m experiments.accuracy.two_levels``."""
 
 LEAST_LIKENESS = 5.0
 """Standard errors by which rows of the same noise are more alike than shuffled ones, at least."""
