@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import genbounds as gb
+from genbounds.estimators import metric_names
 
 RNG = np.random.default_rng(0)
 
@@ -203,3 +204,23 @@ def test_a_reference_of_more_rows_than_there_are_is_as_good_as_exact(n):
     both = gb.frechet_distance(gb.Moments(mean, 1.1 * cov, n), gb.Moments(mean, cov, n))
     assert both.value == pytest.approx(6.0 * (1.1**0.5 - 1.0) ** 2, rel=1e-4)
     assert gb.plan(x, gb.Moments(mean, cov, n), half_width=0.05).feasible
+
+
+# By definition: a power of products, directions from the origin, and inputs that are no features.
+SEES_THE_ORIGIN = {"kid", "cmmd", "mifid", "is", "mean"}
+
+
+@pytest.mark.parametrize("metric", sorted(set(metric_names()) - SEES_THE_ORIGIN))
+@settings(deadline=None, max_examples=4)
+@given(exponent=st.integers(10, 44), towards=st.sampled_from([1.0, -1.0]))
+def test_no_score_sees_a_common_offset(metric, exponent, towards):
+    """Rows are whole multiples of 2⁻⁶, which float64 holds beside every such offset."""
+    rng = np.random.default_rng(3)
+    a, b, real = (np.round(s * rng.normal(size=(150, 4)) * 64) / 64 for s in (1.0, 1.2, 1.1))
+    offset = towards * 2.0**exponent
+    near = gb.compare({"a": a, "b": b}, real, metric=metric).scores
+    moved = {"a": a + offset, "b": b + offset}
+    far = gb.compare(moved, real + offset, metric=metric).scores
+    for name, score in near.items():
+        assert far[name].value == pytest.approx(score.value, rel=1e-6)
+        assert far[name].stderr == pytest.approx(score.stderr, rel=1e-5)

@@ -260,3 +260,15 @@ def test_best_of_evaluations_that_share_a_reference(shared):
 def test_best_of_refuses_a_share_that_is_none(shared):
     with pytest.raises(gb.InputError, match="shared"):
         gb.best_of(SCORE, 3, shared=shared)
+
+
+def test_a_collapsed_seed_has_a_share_of_0_and_an_interval():
+    """The run is all one row, far off: its recall is 0, where a standard error is 0 as well."""
+    rng = np.random.default_rng(4)
+    real, *good = (rng.normal(size=(200, D)) for _ in range(6))
+    collapsed = np.full((200, D), 50.0) + 1e-9 * rng.normal(size=(200, D))
+    recipes = {"sound": good[:3], "risky": [*good[3:], collapsed]}
+    found = gb.compare_recipes(recipes, real, metric="recall")
+    assert found.scores["risky"].low == 0.0
+    assert found.scores["risky"].high > 0.5
+    assert found.best == "sound"

@@ -352,6 +352,21 @@ def test_refusals(call, words):
         call(np.random.default_rng(10).normal(size=(10, 3)))
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "kad"])
+def test_reference_rows_that_are_mostly_equal_have_a_bandwidth(kernel):
+    """Their median distance is 0: with that as bandwidth every score was 0, reliable."""
+    rng = np.random.default_rng(1)
+    real = rng.normal(size=(300, 4))
+    real[:261] = 0.0
+    near, far = (
+        gb.kernel_distance(rng.normal(m, 1, (300, 4)), real, kernel=kernel) for m in (0, 5)
+    )
+    assert 0.0 < near.value < far.value
+    assert near.stderr > 0.0
+    same = gb.kernel_distance(rng.normal(size=(300, 4)), np.zeros((300, 4)), kernel=kernel)
+    assert not same.reliable
+
+
 @pytest.mark.parametrize("bandwidth", [1e-3, 1e-2, 0.1, 1.0, 30.0])
 def test_a_bandwidth_that_sees_nothing_is_called_so(bandwidth):
     """A shift of 100 standard deviations was "0 [0, 0]", reliable."""

@@ -131,10 +131,24 @@ def test_a_share_of_0_or_1_has_a_limit_on_the_other_side():
             assert math.isnan(score.high)
         else:
             rows = {"precision": apart.m, "recall": apart.n, "coverage": apart.n}
-            high = 1.0 - 0.025 ** (1.0 / rows.get(name, min(apart.n, apart.m)))
+            counted = rows.get(name, min(apart.n, apart.m))
+            high = 1.0 - 0.025 ** (1.0 / counted)
+            share = 0.5 / (counted + 1.0)  # no error of 0, which differences would count on
+            assert score.stderr == pytest.approx(math.sqrt(share * (1.0 - share) / counted))
             assert (score.low, score.high) == pytest.approx((0.0, high), rel=1e-9)
             assert codes(score) == {"no-variation"}
             assert apart.calibrated[name].high == pytest.approx(high / apart.null[name])
+
+
+def test_a_model_that_collapsed_is_told_apart_by_its_recall():
+    """Its recall is 0 with an error of 0: it shared a letter with a sound model, at p = 1."""
+    collapsed = np.full((300, REAL.shape[1]), 50.0) + 1e-9 * RNG.normal(size=(300, REAL.shape[1]))
+    ranking = gb.compare({"sound": FAKE, "collapsed": collapsed}, REAL, metric="recall")
+    assert ranking.letters["sound"] != ranking.letters["collapsed"]
+    assert ranking.differences[0].pvalue < 1e-6
+    verdict = gb.gate(collapsed, FAKE, REAL, margin=0.05, metric="recall")
+    assert verdict.decision == "fail"
+    assert gb.track({0: FAKE, 1: collapsed}, REAL, metric="recall").verdict == "collapsed"
 
 
 def test_more_generated_rows_than_real_ones_are_thinned():
