@@ -48,11 +48,6 @@ def is_narrow(ax: Axes) -> bool:
     return ax.figure.bbox.width / ax.figure.dpi < 5.5
 
 
-def fit(ax: Axes, name: str) -> str:
-    """Return a name as it is shown beside the axes: cut once its escapes are spelled out."""
-    return display(display(name, limit=None), limit=20 if is_narrow(ax) else 28)
-
-
 def tip(artist: Artist, text: str) -> None:
     """Show `text` on a page when the pointer rests on `artist`."""
     artist.set_gid(f"tip:{display(text, limit=None)}")
@@ -206,12 +201,19 @@ class Row:
 
 
 def name_rows(ax: Axes, names: Sequence[str]) -> None:
-    """Make a named row for each, the first on top."""
+    """Make a named row for each, the first on top; names are cut once escapes are spelled out."""
+    limit = 20 if is_narrow(ax) else 28
+    texts = [display(display(name, limit=None), limit=limit) for name in names]
     ax.set_ylim(len(names) - 0.5, -0.5)
-    ax.set_yticks(range(len(names)), [fit(ax, name) for name in names], parse_math=False)
+    ax.set_yticks(range(len(names)), texts, parse_math=False)
     ax.tick_params(axis="y", length=0, pad=9)  # a mark at the very left stays clear of the names
     ax.spines[["left", "right", "top"]].set_visible(False)
     ax.yaxis.grid(visible=False)
+
+
+BESIDE: Style = {"color": COLOUR["muted"], "va": "center", "parse_math": False}
+BESIDE |= {"textcoords": "offset points", "xytext": (8, 0)}
+"""How texts look that stand at the right end of a row."""
 
 
 def interval_rows(
@@ -224,6 +226,8 @@ def interval_rows(
     heading: str = "",
 ) -> Axes:
     """Draw values with their intervals, the first on top.
+
+    An arrow at an end: the interval goes on beyond the axis, or to 0 on a logarithmic one.
 
     Parameters
     ----------
@@ -239,55 +243,43 @@ def interval_rows(
     """
     name_rows(ax, [row.name for row in rows])
     scale.apply(ax, label)
-    if heading:
-        beside(ax, -0.5, heading, xytext=(8, 6), va="baseline")
+    top: Style = {"xytext": (8, 6), "va": "baseline"}
+    texts = [(-0.5, heading, top), *((k, row.beside, Style()) for k, row in enumerate(rows))]
+    for height, text, style in texts:
+        if text:
+            style = BESIDE | style
+            ax.annotate(text, (1.0, height), xycoords=ax.get_yaxis_transform(), **style)
     for place in lines:
         ax.axvline(place, **DASHED)
+    left, right = max(scale.low, scale.floor), scale.high
     for height, row in enumerate(rows):
-        _interval_mark(ax, height, row, scale)
-        if row.beside:
-            beside(ax, height, row.beside)
+        (low, value, high), cross, colour = row.ends, row.mark == "cross", COLOUR[row.role]
+        if not (math.isnan(low) or math.isnan(high)):
+            start, stop = (min(max(end, left), right) for end in (low, high))
+            dashes: Style = {"linestyles": "dashed" if cross else "solid"}
+            ax.hlines(height, start, stop, color=colour, linewidth=2.4, **dashes)
+            # Where the value stands itself at the end of the axis there is no place for an arrow.
+            for beyond, place, arrow in (
+                (low < left < value, left, "<"),
+                (high > right > value, right, ">"),
+            ):
+                if beyond:
+                    ax.plot(place, height, arrow, color=colour, markersize=7, clip_on=False)
+        shape = ">" if value > right else "X" if cross else "o"
+        hollow = row.mark == "open"
+        (mark,) = ax.plot(
+            min(max(value, left), right),
+            height,
+            shape,
+            color=colour,
+            markerfacecolor=COLOUR["paper"] if hollow and shape == "o" else colour,
+            markeredgewidth=1.6 if hollow else 0.8,
+            markersize=7.5 if cross else 6.5,
+            clip_on=False,
+            zorder=4,
+        )
+        tip(mark, row.tip)
     return ax
-
-
-def beside(ax: Axes, height: float, text: str, **style: Any) -> None:
-    """Write at the right end of a row."""
-    usual: Style = {"color": COLOUR["muted"], "textcoords": "offset points", "xytext": (8, 0)}
-    usual |= {"xycoords": ax.get_yaxis_transform(), "va": "center", "parse_math": False}
-    ax.annotate(text, (1.0, height), **usual | style)
-
-
-def _interval_mark(ax: Axes, height: int, row: Row, scale: Scale) -> None:
-    """Draw value and interval in one row.
-
-    An arrow at an end: the interval goes on beyond the axis, or to 0 on a logarithmic one.
-    """
-    left, right, colour = max(scale.low, scale.floor), scale.high, COLOUR[row.role]
-    low, value, high = row.ends
-    if not (math.isnan(low) or math.isnan(high)):
-        start, stop = (min(max(end, left), right) for end in (low, high))
-        line: Style = {"linestyles": "dashed" if row.mark == "cross" else "solid"}
-        ax.hlines(height, start, stop, color=colour, linewidth=2.4, **line)
-        # Where the value stands itself at the end of the axis there is no place for an arrow.
-        for beyond, place, arrow in (
-            (low < left < value, left, "<"),
-            (high > right > value, right, ">"),
-        ):
-            if beyond:
-                ax.plot(place, height, arrow, color=colour, markersize=7, clip_on=False)
-    shape = ">" if value > right else "X" if row.mark == "cross" else "o"
-    (value_mark,) = ax.plot(
-        min(max(value, left), right),
-        height,
-        shape,
-        color=colour,
-        markerfacecolor=COLOUR["paper"] if row.mark == "open" and shape == "o" else colour,
-        markeredgewidth=1.6 if row.mark == "open" else 0.8,
-        markersize=7.5 if row.mark == "cross" else 6.5,
-        clip_on=False,
-        zorder=4,
-    )
-    tip(value_mark, row.tip)
 
 
 # --- curves ---------------------------------------------------------------------------------------

@@ -32,8 +32,8 @@ from genbounds.bounds import catalog
 from genbounds.estimators import FrechetReference, growing_scores
 from genbounds.features.thumbnails import Pictures
 from genbounds.files import atomic_write
+from genbounds.report._scores import remarks
 from genbounds.report.blocks import Block
-from genbounds.report.wording import assumption_lines, warning_lines
 from genbounds.select import ContextSelection, Selection
 from genbounds.simulate import AuditReport, Coverage, audit, interval_coverage
 
@@ -349,11 +349,7 @@ def build_page(digits: Digits, found: Findings) -> report.Page:
                 *_copies(found),
                 report.difference_matrix(found.everyday),
                 report.rank_plot(found.everyday_is),
-                report.Notes(items=warning_lines(found.everyday.scores), title="Warnings"),
-                report.Notes(
-                    items=assumption_lines(found.everyday.scores, found.everyday.assumptions),
-                    title="What these intervals assume",
-                ),
+                *remarks(found.everyday.scores, assumptions=found.everyday.assumptions)[:2],
             ],
         ),
         report.Section(

@@ -149,24 +149,20 @@ def print_table(table: gb.report.Table, *, without: Sequence[str] = ()) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from genbounds.report.blocks import cell_text
-    from genbounds.report.page import is_number
+    from genbounds.report.page import cell_text, numeric
 
     width = None if sys.stdout.isatty() else _UNLIMITED
     console = Console(file=sys.stdout, markup=False, highlight=False, emoji=False, width=width)
     kept = [k for k, column in enumerate(table.columns) if column not in without]
     columns = [table.columns[k] for k in kept]
     cells = [[_printable(cell_text(row[k])) for k in kept] for row in table.rows]
-    numeric = []
-    for k in kept:
-        known = {row[k] for row in table.rows} - {"", "–"}
-        numeric.append(bool(known) and all(map(is_number, known)))
+    right = [each for k, each in enumerate(numeric(table)) if k in kept]
     texts = list(zip(columns, *cells, strict=True))
     # Columns of the terminal that the longest text takes on one line, and that no word is broken.
     wanted = [max(map(cell_len, column)) for column in texts]
     least = [max(map(cell_len, " ".join(column).split(" "))) for column in texts]
     room = console.width - GAP * (len(columns) - 1)
-    if sum(wanted) > room and not (numeric[0] or columns[0] in IDS):
+    if sum(wanted) > room and not (right[0] or columns[0] in IDS):
         # Rather a shorter name than a broken interval, unless little were left of it.
         limit = room - sum(wanted[1:])
         limit = limit if limit >= SHORT_NAME else max(room - sum(least[1:]), LEAST_NAME)
@@ -189,8 +185,8 @@ def print_table(table: gb.report.Table, *, without: Sequence[str] = ()) -> None:
     grid = rich_table.Table(
         box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold"
     )
-    for column, right, width in zip(columns, numeric, least, strict=True):
-        grid.add_column(column, justify="right" if right else "left", width=width, overflow="fold")
+    for column, number, width in zip(columns, right, least, strict=True):
+        grid.add_column(column, justify="right" if number else "left", width=width, overflow="fold")
     for row in cells:
         grid.add_row(*map(Text, row))
     console.print(grid)
@@ -225,16 +221,12 @@ def print_remarks(
     verbose: bool,
 ) -> None:
     """Print warnings with the models that they concern, then assumptions; methods if `verbose`."""
-    from genbounds.report.wording import assumption_lines, method_lines, warning_lines
+    from genbounds.report._scores import remarks
 
-    lists = {
-        "Warnings": warning_lines(scores, warnings, together),
-        "Assumptions": assumption_lines(scores, assumptions),
-        "Methods": method_lines(scores) if verbose else [],
-    }
-    for title, lines in lists.items():
-        if lines:
-            say("", title, *(f"* {line}" for line in lines))
+    told = remarks(scores, warnings, assumptions, together)
+    for title, notes in zip(("Warnings", "Assumptions", "Methods"), told, strict=True):
+        if notes.items and (verbose or not notes.folded):
+            say("", title, *(f"* {line}" for line in notes.items))
 
 
 def show(

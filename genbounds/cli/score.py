@@ -234,7 +234,7 @@ def _page(found: Scores, prepared: gb.estimators.Prepared, estimator: str) -> gb
 
 def _show(found: Scores, *, verbose: bool) -> None:
     """Print the table, best model first, reference last; then verdict, warnings, assumptions."""
-    from genbounds.report import wording
+    from genbounds.report import _scores as wording
 
     ranking, spec = found.ranking, found.read.spec
     better = "larger" if spec.higher_is_better else "smaller"
@@ -256,7 +256,7 @@ def _show(found: Scores, *, verbose: bool) -> None:
         say("", wording.TOGETHER)
         print_table(wording.together_table(found.together, scores))
     if ranking is not None:
-        say("", *filter(None, (wording.verdict_line(ranking), wording.winner_line(ranking))))
+        say("", *wording.verdict_lines(ranking))
         if "Group" in table.columns and len(ranking.contenders) > 1:
             say("Models that share a group letter do not differ significantly.")
         pairs = len(ranking.differences)
@@ -363,13 +363,13 @@ def _ends(names: Sequence[str]) -> list[str]:
 
 def _show_encoders(ranking: gb.EncoderRanking, scale: str, *, verbose: bool) -> None:
     """Print a line for every model and encoder, then what differs, and where encoders disagree."""
-    from genbounds.report import wording
+    from genbounds.report import _scores as wording
 
     how = "geometric mean" if scale == "log" else "mean in multiples of the floor"
     say(f"Fréchet distance over encoders ({how}), {percent(ranking.level)} intervals", "")
     print_table(wording.comparison_table(ranking.scores, ranking), without=["Std. error"])
     if ranking.differences:
-        say("", *filter(None, (wording.verdict_line(ranking), wording.winner_line(ranking))))
+        say("", *wording.verdict_lines(ranking))
     for name, found in ranking.by_encoder.items():
         say("", f"{shown(name)}, {percent(found.level)} intervals", "")
         print_table(wording.comparison_table(found.scores, found), without=["Std. error"])
@@ -459,7 +459,7 @@ def _show_classes(
     found: dict[str, gb.ByClass], warnings: Sequence[gb.Diagnostic], *, verbose: bool
 ) -> None:
     from genbounds.report._rows import class_table
-    from genbounds.report.wording import mark
+    from genbounds.report._scores import mark
 
     level = percent(next(iter(found.values())).level)
     say(f"Fréchet distance by class (smaller is better), {level} intervals that hold together")

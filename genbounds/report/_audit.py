@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from genbounds._drawing import COLOUR, DASHED, Row, Scale, tip
+from genbounds._drawing import COLOUR, DASHED, Row, Scale, interval_rows, tip
 from genbounds._text import count, interval, number, percent, short, shown
 from genbounds.report import blocks
 from genbounds.report.blocks import Block, Cell, Figure, Notes, Table, Tag, Tone
-from genbounds.report.page import Page, Section, answer_page, drawn, drawn_rows
+from genbounds.report.page import Page, Section, answer_page, drawn
 from genbounds.report.wording import measured_lines, verdict_text, verdict_word
 from genbounds.validation import InputError
 
@@ -224,11 +225,12 @@ def coverage_plot(points: Sequence[CoveragePoint]) -> Figure:
         rows.append(Row(name, (p.low, p.measured, p.high), *look, said))
     agree = sum(row.mark == "filled" for row in rows)
     cells = attrgetter("label", "n", "nominal", "measured", "low", "high", "replications")
-    return drawn_rows(
-        rows,
-        "measured coverage",
-        Scale.linear(end for p in points for end in (p.low, p.high, p.nominal)),
-        lines=sorted({p.nominal for p in points}),
+    scale = Scale.linear(end for p in points for end in (p.low, p.high, p.nominal))
+    promised = sorted({p.nominal for p in points})
+    label = "measured coverage"
+    return drawn(
+        partial(interval_rows, rows=rows, label=label, scale=scale, lines=promised),
+        rows=len(rows),
         alt=f"Measured coverage of {count(len(points), 'kind')} of interval against their nominal "
         f"level; {agree} agree with it within the simulation's own error.",
         caption="Dots: how often the intervals really covered the truth; open: not as often as "
@@ -261,11 +263,13 @@ def miss_plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
         ends = low / claimed, miss / claimed, high / claimed
         marks.append(Row(row["id"], ends, *_look(row["verdict"]), said))
     refuted = [row["id"] for row in measured if row["verdict"] == "refuted"]
-    return drawn_rows(
-        marks,
-        "failures per allowed failure",
+    scale, label = (
         Scale.logarithmic(MISS_RATIOS, zero=MISS_RATIOS[0]),
-        lines=[1.0],
+        "failures per allowed failure",
+    )
+    return drawn(
+        partial(interval_rows, rows=marks, label=label, scale=scale, lines=[1.0]),
+        rows=len(marks),
         alt=f"Failure rates of {count(len(measured), 'statement')} relative to what they allow. "
         f"Refuted: {', '.join(refuted) or 'none'}.",
         caption="How often each statement failed in its worst case, as a multiple of what it "
@@ -364,11 +368,11 @@ def tightness_plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
     least, most = (
         f"{number(row['tightness'], digits=3)} ({row['id']})" for row in (known[0], known[-1])
     )
-    return drawn_rows(
-        marks,
-        "width over the smallest one that would hold",
-        Scale.logarithmic([1.0, *(row["tightness"] for row in known)]),
-        lines=[1.0],
+    scale = Scale.logarithmic([1.0, *(row["tightness"] for row in known)])
+    label = "width over the smallest one that would hold"
+    return drawn(
+        partial(interval_rows, rows=marks, label=label, scale=scale, lines=[1.0]),
+        rows=len(marks),
         alt=f"Width of {count(len(known), 'statement')} relative to the width that is needed, from "
         f"{least} to {most}.",
         caption="Tightness: the width of each bound over the smallest one that would hold at the "

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from genbounds._drawing import predicted_curve
 from genbounds._text import count, interval, number, percent, short, shown, shown_pvalue
-from genbounds.report import wording
-from genbounds.report._scores import basis, score_plot, warning_blocks, with_assumptions
-from genbounds.report.blocks import Cell, Fact, Figure, Name, Notes, Table, Tag, Tone
-from genbounds.report.page import Page, Section, answer_page, drawn, rows_height
+from genbounds.report import _scores as scored
+from genbounds.report._scores import metric_title, remarks, with_assumptions
+from genbounds.report.blocks import Block, Cell, Fact, Figure, Name, Notes, Table, Tag, Tone
+from genbounds.report.page import Page, Section, answer_page, drawn
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +42,7 @@ def reproduction_page(found: Reproduction) -> Page:
         tag = Tag(found.decision, TONES[found.decision])
         facts.insert(0, ("Decision", tag, f"p {shown_pvalue(found.pvalue)}"))
         facts.append(("Published", found.published, f"of {number(found.n)} rows"))
-    page = answer_page("Is the published distance chance?", wording.sentence(str(found)), *facts)
+    page = answer_page("Is the published distance chance?", scored.sentence(str(found)), *facts)
     return page.add(Section("What this assumes", with_assumptions(found, title="")))
 
 
@@ -68,9 +68,9 @@ def gate_page(verdict: Verdict) -> Page:
         facts[-1] = ("Margin", verdict.margin, of)
     if verdict.samples_needed is not None:
         facts.append(("Samples needed", verdict.samples_needed, "of each model, to settle it"))
-    both = score_plot(verdict.scores, metric=verdict.metric, level=verdict.level)
+    both = scored.score_plot(verdict.scores, metric=verdict.metric, level=verdict.level)
     return answer_page(
-        "May the candidate replace the baseline?", wording.lead_sentence(verdict), *facts
+        "May the candidate replace the baseline?", scored.lead_sentence(verdict), *facts
     ).add(
         Section("The difference and the margin", with_assumptions(verdict, gate_plot(verdict))),
         Section("Both scores", [both]),
@@ -97,7 +97,7 @@ def gate_plot(verdict: Verdict) -> Figure:
     names = Name(verdict.candidate), Name(verdict.baseline)
     return drawn(
         verdict.plot,
-        height=rows_height(1),
+        rows=1,
         alt=f"{shown(verdict.candidate)} is worse than {shown(verdict.baseline)} by "
         f"{number(verdict.worse_by)}, limits {interval(verdict.low, verdict.high)}, margin "
         f"{number(verdict.margin)}.",
@@ -122,7 +122,7 @@ def plan_page(plan: Plan) -> Page:
     plan : genbounds.decisions.Plan
     """
     wanted, least = "half-width", "half-width"
-    target = f"{wording.metric_title(plan.metric)}, {percent(plan.level)} interval"
+    target = f"{metric_title(plan.metric)}, {percent(plan.level)} interval"
     if plan.gap is not None:
         wanted, least = "difference", "smallest difference that is found"
         target = f"found with power {percent(plan.power)}, {percent(plan.level)} interval"
@@ -135,7 +135,7 @@ def plan_page(plan: Plan) -> Page:
     ]
     if plan.reference_needed is not None:
         facts.append(("Reference samples", plan.reference_needed, "at least"))
-    page = answer_page("How many samples does it take?", wording.lead_sentence(plan), *facts)
+    page = answer_page("How many samples does it take?", scored.lead_sentence(plan), *facts)
     page.add(Section("More generated samples", with_assumptions(plan, plan_plot(plan))))
     reference = reference_plot(plan)
     return page if reference is None else page.add(Section("More reference samples", [reference]))
@@ -207,13 +207,16 @@ def reference_plot(plan: Plan) -> Figure | None:
         caption=f"Predicted half-width of the interval for {_measured(plan)}, with {generated} "
         f"samples{' of each model' if plan.two_models else ' of the model'}, against the number of "
         "reference samples." + ("" if plan.half_width is None else " Dashed: the target."),
-        table=Table.of({"m": list(map(round, sizes[::step])), "Half-width": widths[::step]}),
+        table=Table(
+            ("m", "Half-width"),
+            [(round(m), width) for m, width in list(zip(sizes, widths, strict=True))[::step]],
+        ),
     )
 
 
 def _measured(plan: Plan) -> str:
     """Return what the interval is for."""
-    title = wording.metric_title(plan.metric)
+    title = metric_title(plan.metric)
     return f"the difference of both models in {title}" if plan.two_models else title
 
 
@@ -229,8 +232,8 @@ def track_page(track: Track) -> Page:
     ----------
     track : genbounds.decisions.Track
     """
-    title, kept = wording.metric_title(track.metric), track.kept
-    ends, looks = wording.interval_of(kept.score), count(len(track.looks), "look")
+    title, kept = metric_title(track.metric), track.kept
+    ends, looks = interval(kept.score.low, kept.score.high), count(len(track.looks), "look")
     tag = Tag(track.verdict, TONES.get(track.verdict, "plain"))
     facts: list[Fact] = [("Verdict", tag, f"after {looks} of {number(track.planned)}")]
     if track.advice:
@@ -242,13 +245,14 @@ def track_page(track: Track) -> Page:
         ]
     page = answer_page("Is training still improving?", f"{track.summary} {track.advice}", *facts)
     named = {f"step {short(step)}": score for step, score in track.scores.items()}
-    blocks = [
-        *warning_blocks(named, track.warnings),
+    warned, *basis = remarks(named, track.warnings)
+    blocks: list[Block] = [
+        warned,
         track_plot(track),
         f"At most {percent(1.0 - track.level)} of such runs call any step improved or collapsed "
         "that is not.",
         Notes(items=track.assumptions, title="What the verdict assumes"),
-        *basis(named),
+        *basis,
     ]
     return page.add(Section("The run", blocks))
 
@@ -265,7 +269,7 @@ def track_plot(track: Track) -> Figure:
     Figure
         Triangles are looks that improved or collapsed; the dashed line is the kept checkpoint.
     """
-    title, looks = wording.metric_title(track.metric), track.looks
+    title, looks = metric_title(track.metric), track.looks
     scores, steps = [look.score for look in looks], [look.step for look in looks]
     states = [look.state for look in looks]
     return drawn(
@@ -286,7 +290,7 @@ def look_table(track: Track) -> Table:
     scores = {short(look.step): look.score for look in track.looks}
     states = [Tag(x.state, STATE_TONES.get(x.state, "plain")) for x in track.looks]
     more: dict[str, list[Cell]] = {"n": [s.n for s in scores.values()], "State": [*states]}
-    table = wording.score_table(scores, more, name="Step", value="Score")
+    table = scored.score_table(scores, more, name="Step", value="Score")
     # Steps sort as numbers, names do not.
     rows = [(step, *row[1:]) for step, row in zip(scores, table.rows, strict=True)]
     return Table(table.columns, rows)

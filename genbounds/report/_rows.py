@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from genbounds._text import count, interval, number, percent, shown
-from genbounds.report._scores import basis, score_plot, warning_blocks, with_assumptions
+from genbounds.report._scores import (
+    remarks,
+    score_plot,
+    score_table,
+    sentence,
+    with_assumptions,
+    with_interval,
+)
 from genbounds.report.blocks import Block, Cell, Examples, Figure, Notes, Table, Tag, Tone
 from genbounds.report.page import Page, Section, answer_page, drawn
-from genbounds.report.wording import score_table, sentence, with_interval
 from genbounds.results import Diagnostic
 
 if TYPE_CHECKING:
@@ -82,7 +88,7 @@ def modes_page(
         pictures = (fake or {}).get(name)
         blocks: list[Block] = [
             f"{result}.",
-            *warning_blocks({}, result.warnings),
+            remarks({}, result.warnings)[0],
             region_table(result, result.regions),
             *region_examples(result, pictures, real),
             *(_missing(real, pictures) if result.found else []),
@@ -131,18 +137,22 @@ def region_table(result: Modes, regions: Sequence[Region]) -> Table:
     """Return the shares of some regions of a result, and the rows that show each best."""
     fake = count(result.counted_fake, "generated row")
     real = count(result.counted_real, "real row")
-    larger = [r.rows["fake" if r.low > 1.0 else "real"] for r in regions]
-    return Table.of(
-        {
-            "Region": list(range(1, 1 + len(regions))),
-            "Kind": [Tag(r.kind, TONES.get(r.kind, "plain")) for r in regions],
-            "Generated": [percent(round(r.share_fake, 4)) for r in regions],
-            "Real": [percent(round(r.share_real, 4)) for r in regions],
-            "Ratio": [r.ratio for r in regions],
-            "Interval": [interval(r.low, r.high) for r in regions],
-            "p": [r.pvalue_adjusted for r in regions],
-            "Rows that show it": [", ".join(map(str, rows[:3])) for rows in larger],
-        },
+    rows = [
+        (
+            place,
+            Tag(r.kind, TONES.get(r.kind, "plain")),
+            percent(round(r.share_fake, 4)),
+            percent(round(r.share_real, 4)),
+            r.ratio,
+            interval(r.low, r.high),
+            r.pvalue_adjusted,
+            ", ".join(map(str, r.rows["fake" if r.low > 1.0 else "real"][:3])),
+        )
+        for place, r in enumerate(regions, 1)
+    ]
+    return Table(
+        ("Region", "Kind", "Generated", "Real", "Ratio", "Interval", "p", "Rows that show it"),
+        rows,
         f"Shares of {fake} and {real} that were counted; simultaneous "
         f"{percent(result.level)} intervals of their ratio; p adjusted for all regions",
     )
@@ -190,14 +200,15 @@ def by_class_page(
         scores = {str(label): score for label, score in result.classes.items()}
         worst = dict(list(scores.items())[:PLOTTED_CLASSES])
         blocks: list[Block] = [
-            *warning_blocks(scores | result.overall, warnings),
+            remarks(scores | result.overall, warnings)[0],
             score_plot(worst, metric="fd", level=result.level),
             class_table(result),
             *(f"{what.capitalize()}: {with_interval(s)}." for what, s in result.overall.items()),
             *_class_pictures(result, (fake or {}).get(name), real),
         ]
         page.add(Section(shown(name), blocks))
-    return page.add(Section("What this rests on", basis({"mean": first.mean, "all": first.whole})))
+    basis = remarks({"mean": first.mean, "all": first.whole})[1:]
+    return page.add(Section("What this rests on", basis))
 
 
 def class_table(result: ByClass) -> Table:

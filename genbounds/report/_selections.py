@@ -9,11 +9,18 @@ import numpy as np
 
 from genbounds import _drawing as draw
 from genbounds._drawing import COLOUR, SERIES, Scale, Style
-from genbounds._text import count, display, number, percent, shown
-from genbounds.report import wording
-from genbounds.report._scores import basis, score_plot, warning_blocks, with_assumptions
+from genbounds._text import count, display, interval, number, percent, shown
+from genbounds.report._scores import (
+    lead_sentence,
+    metric_title,
+    remarks,
+    score_plot,
+    score_table,
+    with_assumptions,
+)
 from genbounds.report.blocks import Block, Cell, Figure, Name, Notes, Table, Tag
-from genbounds.report.page import Page, Section, answer_page, drawn, rows_height
+from genbounds.report.page import Page, Section, answer_page, drawn
+from genbounds.report.wording import stop_reason
 from genbounds.results import Diagnostic, Score
 from genbounds.validation import InputError
 
@@ -33,8 +40,8 @@ def select_page(selection: Selection, *, warnings: Sequence[Diagnostic] = ()) ->
     warnings : sequence of Diagnostic
         About the whole run: its files, for one.
     """
-    title, at = wording.metric_title(selection.metric), percent(selection.confidence)
-    why = "" if selection.certified else f"; {wording.stop_reason(selection.stopped)}"
+    title, at = metric_title(selection.metric), percent(selection.confidence)
+    why = "" if selection.certified else f"; {stop_reason(selection.stopped)}"
     took = f"in {count(selection.steps, 'step')}, policy {selection.policy}"
     aside = len(selection.set_aside) == len(selection.samples)
     best = "no model" if aside else Name(selection.best)
@@ -48,14 +55,15 @@ def select_page(selection: Selection, *, warnings: Sequence[Diagnostic] = ()) ->
     spent = spending_plot(*spending(selection))
     figures = [samples_plot(selection.samples, best=selection.best), spent]
     page.add(Section("Where the samples went", figures))
-    blocks = warning_blocks(selection.scores, warnings)
+    warned, *basis = remarks(selection.scores, warnings)
+    blocks: list[Block] = [warned]
     if selection.scores:
         blocks += [
             score_plot(selection.scores, metric=selection.metric, level=selection.confidence),
             "The intervals of all arms, at all times of the run, hold together with probability "
             f"{at}.",
         ]
-    blocks += [*set_aside(selection.set_aside), *basis(selection.scores)]
+    blocks += [*set_aside(selection.set_aside), *basis]
     blocks.append(Notes(items=selection.notes, title="What the answer assumes"))
     return page.add(Section("Scores at the end", blocks))
 
@@ -67,13 +75,13 @@ def selection_line(selection: Selection) -> str:
     most = "" if len(selection.top) == 1 else f" {len(selection.top)}"
     left = len(selection.samples) - len(selection.set_aside)
     of = f"of {count(left, 'model')}{' left' if selection.set_aside else ''}"
-    by = f"by {wording.metric_title(selection.metric)}"
+    by = f"by {metric_title(selection.metric)}"
     total = count(selection.total_samples, "sample")
     if selection.certified:
         return f"{best} {are} the best{most} {of} {by} from {total}, {selection.verdict}."
     if not left:
         return "Not certified: every model was set aside."
-    why = wording.stop_reason(selection.stopped)
+    why = stop_reason(selection.stopped)
     return f"{best} {are} ahead, {of} {by}, but {total} do not certify that at {at}: {why}."
 
 
@@ -105,10 +113,11 @@ def contexts_page(result: ContextSelection, *, warnings: Sequence[Diagnostic] = 
         contexts_line(result),
         ("Answer", answer, f"all winners right together {at}"),
         ("Undecided", undecided, f"of {of}"),
-        ("Samples", result.total_samples, f"by {wording.metric_title(result.metric)}"),
+        ("Samples", result.total_samples, f"by {metric_title(result.metric)}"),
     )
     scores = result.recommended_scores
-    blocks: list[Block] = [*warning_blocks(scores, warnings), winner_table(result)]
+    warned, *basis = remarks(scores, warnings)
+    blocks: list[Block] = [warned, winner_table(result)]
     if not result.certified:
         blocks.append(
             "Where nothing is certified, the recommended model is the best by estimates that are "
@@ -119,7 +128,7 @@ def contexts_page(result: ContextSelection, *, warnings: Sequence[Diagnostic] = 
         page.add(Section(shown(str(context)), _context(selection)))
     first = list(dict.fromkeys(n for one in result.contexts.values() for n in one.notes[:1]))
     notes = Notes(items=first, title="What the answer assumes")
-    return page.add(Section("What this rests on", [*basis(scores), notes]))
+    return page.add(Section("What this rests on", [*basis, notes]))
 
 
 def contexts_line(result: ContextSelection) -> str:
@@ -137,7 +146,7 @@ def winner_table(result: ContextSelection) -> Table:
     for context, selection in result.contexts.items():
         score, winner = result.recommended_scores.get(str(context)), result.winners[context]
         won = Tag("undecided", "open") if winner is None else Name(winner)
-        value = (None, "–") if score is None else (score.value, wording.interval_of(score))
+        value = (None, "–") if score is None else (score.value, interval(score.low, score.high))
         undecided = ", ".join(map(shown, selection.undecided)) or "–"
         recommended = Name(result.recommended[context] or "–")
         name = Name(str(context))
@@ -150,7 +159,7 @@ def _context(selection: Selection) -> list[Block]:
     """Return all scores of one context, and what went wrong in it."""
     scores, level = selection.scores, selection.confidence
     return [
-        f"Stopped: {wording.stop_reason(selection.stopped)}.",
+        f"Stopped: {stop_reason(selection.stopped)}.",
         *([score_plot(scores, metric=selection.metric, level=level)] if scores else []),
         *set_aside(selection.set_aside),
         Notes(items=selection.notes[1:], title="Remarks"),
@@ -168,7 +177,7 @@ def selection_plan_page(plan: SelectionPlan) -> Page:
     looks = f"samples of each model; the run draws at most {number(plan.limit)} of one"
     page = answer_page(
         "How many samples until the best is known?",
-        wording.lead_sentence(plan),
+        lead_sentence(plan),
         ("Samples in all", answer, f"suffice with probability {percent(plan.power)}"),
         ("Certified", percent(round(plan.certified, 3)), "of simulated runs"),
         ("First look", plan.first_look, looks),
@@ -182,7 +191,7 @@ def pilot_table(plan: SelectionPlan) -> Table:
     """Return the score of every pilot, and how far its model is likely to be drawn."""
     drawn = {"Samples, median": [plan.samples[name] for name in plan.scores]}
     caption = "Samples of each model in the simulated runs"
-    return wording.score_table(plan.scores, drawn, value="Pilot", caption=caption)
+    return score_table(plan.scores, drawn, value="Pilot", caption=caption)
 
 
 # --- mixtures -------------------------------------------------------------------------------------
@@ -196,12 +205,13 @@ def mixture_page(mixture: Mixture) -> Page:
     mixture : genbounds.decisions.Mixture
     """
     at = f"one-sided, {percent(mixture.level)}"
+    ends = interval(mixture.score.low, mixture.score.high)
     page = answer_page(
         "Is a mixture of models better?",
-        wording.lead_sentence(mixture),
+        lead_sentence(mixture),
         ("Better than every model", certificate(mixture.certified), at),
         ("Gain, at least", mixture.gain_low, f"{at}; estimate {number(mixture.gain)}"),
-        ("Score", mixture.score.value, f"of the mixture, {wording.interval_of(mixture.score)}"),
+        ("Score", mixture.score.value, f"of the mixture, {ends}"),
     )
     figure = score_plot(_scores_by_share(mixture), metric=mixture.metric, level=mixture.level)
     blocks = with_assumptions(mixture, share_table(mixture), figure)
@@ -223,11 +233,11 @@ def mixture_selection_page(
     at = f"at {percent(result.confidence)}"
     page = answer_page(
         "Which mixture of models is best?",
-        wording.lead_sentence(result),
+        lead_sentence(result),
         (
             "Answer",
             answer,
-            at if result.certified else f"{at}; {wording.stop_reason(result.stopped)}",
+            at if result.certified else f"{at}; {stop_reason(result.stopped)}",
         ),
         ("Gap, at most", result.gap_high, f"to the best mixture, {at}"),
         ("Samples", result.total_samples, f"policy {result.policy}"),
@@ -252,7 +262,7 @@ def share_table(result: Mixture | MixtureSelection) -> Table:
     more: dict[str, Sequence[Cell]] = {"Share": shares}
     if (samples := getattr(result, "samples", None)) is not None:
         more["Samples"] = [samples.get(name, sum(samples.values())) for name in scores]
-    return wording.score_table(scores, more, value="Score")
+    return score_table(scores, more, value="Score")
 
 
 # --- figures --------------------------------------------------------------------------------------
@@ -286,7 +296,7 @@ def samples_plot(samples: Mapping[str, int], *, best: str | None = None) -> Figu
     shares = (percent(round(samples[name] / max(total, 1), 4)) for name in names)
     return drawn(
         paint,
-        height=rows_height(len(names)),
+        rows=len(names),
         alt=f"Samples drawn from each of {count(len(names), 'arm')}, {number(total)} together; "
         f"most from {shown(names[0])}, {number(samples[names[0]])}.",
         caption="Where the samples went. The arm that was selected is filled.",
@@ -341,7 +351,9 @@ def spending_plot(steps: Sequence[int], spent: Mapping[str, Sequence[int]]) -> F
             draw.tip(band, f"{shown(name)}: {number(spent[name][-1])} samples at the end")
             if share[-1] > 0.07:  # as high as the text
                 middle = (bottom[-1] + top[-1]) / 2.0
-                draw.beside(ax, middle, draw.fit(ax, name), color=COLOUR["ink"])
+                fit = display(display(name, limit=None), limit=20 if draw.is_narrow(ax) else 28)
+                look: Style = draw.BESIDE | {"color": COLOUR["ink"]}
+                ax.annotate(fit, (1.0, middle), xycoords=ax.get_yaxis_transform(), **look)
             bottom = top
 
     points = sorted({round(i * (len(steps) - 1) / 9) for i in range(10)})

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from genbounds._text import number, quoted, shown
+from genbounds._text import quoted
 from genbounds.validation import InputError
 
 Tone = Literal["good", "bad", "open", "plain"]
@@ -78,13 +78,6 @@ Fact: TypeAlias = tuple[str, Cell, str]
 """A label, its value and a remark."""
 
 
-def cell_text(cell: Cell) -> str:
-    """Return a cell as plain text."""
-    if isinstance(cell, Name):
-        return shown(cell.text)
-    return cell.text if isinstance(cell, (Tag, Link, Code)) else number(cell)
-
-
 @dataclass(frozen=True, slots=True)
 class Table:
     """A table whose columns sort on demand.
@@ -100,25 +93,6 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     caption: str = ""
-
-    @classmethod
-    def of(cls, columns: Mapping[str, Sequence[Cell]], caption: str = "") -> Table:
-        """Return the table of columns by their heads.
-
-        Parameters
-        ----------
-        columns : mapping of str to sequence of cells
-        caption : str
-            One line above the table; may be empty.
-        """
-        return cls(tuple(columns), list(zip(*columns.values(), strict=True)), caption)
-
-    def __post_init__(self) -> None:
-        for row in self.rows:
-            if len(row) != len(self.columns):
-                raise InputError(
-                    f"`rows` must have {len(self.columns)} cells each; got one with {len(row)}."
-                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,24 +12,41 @@ import os
 import re
 import threading
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from genbounds._drawing import COLOUR, Row, Scale, interval_rows
+from genbounds._drawing import COLOUR
 from genbounds._process import silenced
-from genbounds._text import number
-from genbounds.files import atomic_write, display
+from genbounds._text import display, number, shown
+from genbounds.files import atomic_write
 from genbounds.report.blocks import Block, Cell, Code, Facts, Figure, Link, Name, Table, Tag
+from genbounds.validation import InputError
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
+
+NO_VALUE = "–"
+"""What stands where there is no number."""
+
+MINUS = "−"
+SUPERSCRIPT = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"
+FROM_SUPERSCRIPT = str.maketrans(SUPERSCRIPT, "-0123456789")
+
+FORMATTED = re.compile(
+    rf"\[?(?P<digits>(?!10[{SUPERSCRIPT}])[{MINUS}-]?\d[\d\N{{NARROW NO-BREAK SPACE}}]*(?:\.\d+)?)?"
+    rf"(?:·?10(?P<exponent>[{SUPERSCRIPT}]+))?(?<=[\d\s{SUPERSCRIPT}])(?![\w.])"
+)
+"""A number at the start of a text, as `genbounds._text` writes it: of a share, of an interval, of a
+score with its interval."""
+
+NUMBER = re.compile(rf"<?(?:{FORMATTED.pattern})\s?%?|{MINUS}?∞|{NO_VALUE}")
+"""A text that is a number as a whole, or an unknown one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,21 +96,6 @@ class Page:
         return _environment().get_template("page.html").render(page=self)
 
 
-NO_VALUE = "–"
-"""What stands where there is no number."""
-
-MINUS = "−"
-SUPERSCRIPT = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"
-FROM_SUPERSCRIPT = str.maketrans(SUPERSCRIPT, "-0123456789")
-
-FORMATTED = re.compile(
-    rf"\[?(?P<digits>(?!10[{SUPERSCRIPT}])[{MINUS}-]?\d[\d\N{{NARROW NO-BREAK SPACE}}]*(?:\.\d+)?)?"
-    rf"(?:·?10(?P<exponent>[{SUPERSCRIPT}]+))?(?<=[\d\s{SUPERSCRIPT}])(?![\w.])"
-)
-"""A number at the start of a text, as `genbounds._text` writes it: of a share, of an interval, of a
-score with its interval."""
-
-
 FOOT = "Made by genbounds. The page is complete in itself: it loads nothing from anywhere."
 """The last line of every page."""
 
@@ -134,8 +136,8 @@ def _environment() -> Environment:
     }
     filters: dict[str, Callable[..., Any]] = {
         "cell": _cell,
+        "numeric": numeric,
         "sort_key": _sort_key,
-        "numeric": is_number,
         "name": lambda name: display(name, limit=120),
         "code": lambda name: _cell(Code(display(name, limit=60))),
         "long": lambda cell: isinstance(cell, str) and len(cell) > 30,
@@ -193,12 +195,27 @@ def _sort_key(cell: Cell) -> str:
     return repr(float(cell))
 
 
-def is_number(cell: Cell) -> bool:
-    """Whether a cell is a number, or a text that is one."""
-    if isinstance(cell, str):
-        found = FORMATTED.fullmatch(cell.removeprefix("<").removesuffix("%").rstrip())
-        return cell == NO_VALUE or found is not None
-    return cell is None or (isinstance(cell, (int, float)) and not isinstance(cell, bool))
+def cell_text(cell: Cell) -> str:
+    """Return a cell as plain text."""
+    if isinstance(cell, Name):
+        return shown(cell.text)
+    return cell.text if isinstance(cell, (Tag, Link, Code)) else number(cell)
+
+
+def numeric(table: Table) -> list[bool]:
+    """Return which columns of a table hold numbers, some of which may be unknown.
+
+    Raises
+    ------
+    InputError
+        If a row has more cells than there are columns, or fewer.
+    """
+    width = len(table.columns)
+    for row in table.rows:
+        if len(row) != width:
+            raise InputError(f"`rows` must have {width} cells each; got one with {len(row)}.")
+    texts = [{number(row[k]) for row in table.rows} - {""} for k in range(width)]
+    return [bool(column) and all(map(NUMBER.fullmatch, column)) for column in texts]
 
 
 # --- figures --------------------------------------------------------------------------------------
@@ -236,12 +253,7 @@ STYLE: dict[Any, Any] = {
 
 
 def drawn(
-    paint: Callable[[Axes], Any],
-    *,
-    height: float = 300.0,
-    alt: str,
-    caption: str,
-    table: Table,
+    paint: Callable[[Axes], Any], *, alt: str, caption: str, table: Table, rows: int | None = None
 ) -> Figure:
     """Draw for a wide page and for a phone.
 
@@ -249,67 +261,40 @@ def drawn(
     ----------
     paint : callable
         Draws on the axes that it gets.
-    height : float
-        In CSS pixels.
     alt, caption : str
     table : Table
+    rows : int, optional
+        Of a drawing of named rows, which is as high as they need: generous while they are few.
     """
-    from matplotlib.figure import Figure as Canvas
-
-    pictures = []
-    with _style(STYLE):
-        for width in (WIDE, NARROW):
-            canvas = Canvas(figsize=(width / 72, height / 72), dpi=72)
-            paint(canvas.add_subplot())
-            pictures.append(_svg(canvas))
-    wide, narrow = pictures
+    height = 300.0 if rows is None else 64.0 + rows * (26.0 if rows <= 30 else 18.0)
+    wide, narrow = (
+        _svg(lambda canvas: paint(canvas.add_subplot()), (width / 72, height / 72), STYLE)
+        for width in (WIDE, NARROW)
+    )
     return Figure(wide=wide, narrow=narrow, alt=alt, caption=caption, table=table)
 
 
-def drawn_rows(
-    rows: Sequence[Row],
-    label: str,
-    scale: Scale,
-    *,
-    alt: str,
-    caption: str,
-    table: Table,
-    **marks: Any,
-) -> Figure:
-    """Draw values with their intervals; `marks` are those of `interval_rows`."""
-    paint = partial(interval_rows, rows=rows, label=label, scale=scale, **marks)
-    return drawn(paint, height=rows_height(len(rows)), alt=alt, caption=caption, table=table)
+def _svg(
+    paint: Callable[[Canvas], Any], size: tuple[float, float], style: dict[Any, Any], **cut: Any
+) -> str:
+    """Return a drawing as an `<svg>` element, in the page's colours and font.
 
-
-def rows_height(rows: int) -> float:
-    """Return the height of a drawing of so many rows: generous while there are few."""
-    return 64.0 + rows * (26.0 if rows <= 30 else 18.0)
-
-
-@contextmanager
-def _style(style: dict[Any, Any]) -> Iterator[None]:
-    """Set matplotlib's parameters, which belong to the whole process: one thread at a time.
-
-    From its defaults on: a file `matplotlibrc`, also one that lies in the working folder, would
-    change pages, or have a program named latex set their texts. The font of the measures lacks
-    glyphs that a reader's font has: no warning.
+    Matplotlib's parameters belong to the whole process: one thread at a time sets them. From its
+    defaults on: a file `matplotlibrc`, also one that lies in the working folder, would change
+    pages, or have a program named latex set their texts. The font of the measures lacks glyphs
+    that a reader's font has: no warning. `cut`: what `savefig` takes of how to cut the drawing
+    out; then it keeps its size.
     """
     from matplotlib import rc_context, rcdefaults, rcParams
+    from matplotlib.figure import Figure as Canvas
 
+    buffer = io.StringIO()
     with _ONE_AT_A_TIME, rc_context(), silenced(UserWarning, "Glyph .* missing"):
         rcdefaults()
         rcParams.update(style)
-        yield
-
-
-def _svg(canvas: Canvas, **cut: Any) -> str:
-    """Return a drawing as an `<svg>` element, in the page's colours and font.
-
-    `cut`: what `savefig` takes of how to cut it out; then it keeps its size.
-    """
-    buffer = io.StringIO()
-    empty = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-    canvas.savefig(buffer, format="svg", metadata=empty, **cut)
+        paint(canvas := Canvas(figsize=size, dpi=72))
+        empty = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        canvas.savefig(buffer, format="svg", metadata=empty, **cut)
     svg = buffer.getvalue()
     head, rest = svg[svg.index("<svg") :].split(">", 1)
     dropped = r"xmlns(:xlink)?|version" + ("" if cut else "|width|height")
@@ -331,14 +316,12 @@ def _svg(canvas: Canvas, **cut: Any) -> str:
 
 def formula(latex: str) -> str | None:
     """Draw a formula as inline SVG in the page's colour; None if matplotlib cannot read it."""
-    from matplotlib.figure import Figure as Canvas
-
     style = STYLE | {"svg.fonttype": "path", "mathtext.fontset": "stix", "text.parse_math": True}
+    style |= {"figure.autolayout": False}
+    text = f"${_mathtext(latex)}$"
+    cut = {"bbox_inches": "tight", "pad_inches": 0.03}
     try:
-        with _style(style | {"figure.autolayout": False}):
-            canvas = Canvas(figsize=(1, 1), dpi=72)
-            canvas.text(0, 0, f"${_mathtext(latex)}$", fontsize=17)
-            return _svg(canvas, bbox_inches="tight", pad_inches=0.03)
+        return _svg(lambda canvas: canvas.text(0, 0, text, fontsize=17), (1, 1), style, **cut)
     except ValueError:  # mathtext knows a part of LaTeX
         return None
 
