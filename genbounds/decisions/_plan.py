@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy  # its submodules are loaded at their first use
@@ -20,16 +21,9 @@ from genbounds.decisions._estimates import (
     number_or_share,
     on_score_scale,
 )
-from genbounds.decisions._variance import LARGEST, OF_N, VarianceModel, smallest
+from genbounds.decisions._variance import LARGEST, OF_N, Target, VarianceModel, smallest
 from genbounds.diagnostics import warn_of
-from genbounds.estimators import (
-    Estimate,
-    Moments,
-    Prepared,
-    from_few,
-    metric_spec,
-    rank,
-)
+from genbounds.estimators import Estimate, Moments, Prepared, from_few, metric_spec, rank
 from genbounds.estimators._two_level import FEW_ROWS, influence_correlation
 from genbounds.results import Diagnostic, hedged
 from genbounds.samples import Sample
@@ -52,8 +46,6 @@ TINY = 1e-12
 
 POINTS = 41
 """Of a curve."""
-
-Target = Literal["half_width", "gap"]
 
 NEAR_LIMIT = 1.4
 """Below so many times what the reference allows at best, its own error is half of the variance that
@@ -161,41 +153,49 @@ class Plan(Warned):
 
     def __str__(self) -> str:
         """Return the answer as one line."""
-        if self.target == "half_width":
-            what = "difference" if self.two_models else self.metric
-            wanted = f"{what} ± {_in_short(self.half_width)} ({percent(self.level)})"
-        else:
-            wanted = (
-                f"a difference of {_in_short(self.gap)} in {self.metric} with power "
-                f"{percent(self.power)} ({percent(self.level)})"
-            )
-        of_each = " of each model" if self.two_models else ""
-        if self.pays:
-            of_each += f" and {number(self.n_cheap)} more of the partner ({self.gain:.1f} times "
-            of_each += "cheaper than without)"
-        elif self.pays is not None and self.n is not None:
-            of_each += "; the partner does not pay"
-        least = "± " if self.target == "half_width" else "a difference of "
-        if self.n is not None:
-            text = f"{wanted}: {number(self.n)} generated samples{of_each}"
-            if (self.half_width or self.gap or 0.0) < NEAR_LIMIT * self.limit:
-                text += f"; with more reference samples fewer do (this reference allows {least}"
-                text += f"{number(self.limit)} at best)"
-            return hedged(text, self.warnings)
-        text = f"{wanted}: no number of generated samples suffices; at best {least}"
-        text += number(self.limit)
-        if self.reference_needed is not None:
-            text += f"; the reference needs at least {number(self.reference_needed)} samples"
-            if self.reference_n is not None:
-                text += f" (it has {number(self.reference_n)})"
-            pair = 2 * self.reference_needed
-            reached = self.model.reaching(
-                half_width=self.half_width, gap=self.gap, level=self.level, power=self.power
-            )
-            enough = smallest(lambda n: reached(n, pair))
-            text += f"; one of {number(pair)}, with {number(enough)} generated samples{of_each}, "
-            text += "is enough"
+        # To four digits: of a share more are only the pilot's noise.
+        size, level = short(float(f"{self._size:.4g}")), percent(self.level)
+        wanted = f"{'difference' if self.two_models else self.metric} ± {size} ({level})"
+        least = f"± {number(self.limit)}"
+        if self.target == "gap":
+            power = percent(self.power)
+            wanted = f"a difference of {size} in {self.metric} with power {power} ({level})"
+            least = f"a difference of {number(self.limit)}"
+        if self.n is None:
+            text = f"{wanted}: no number of generated samples suffices; at best {least}"
+            return hedged(text + self._larger_reference(), self.warnings)
+        text = f"{wanted}: {number(self.n)} generated samples{self._of_each()}"
+        if self.pays is False:
+            text += "; the partner does not pay"
+        if self._size < NEAR_LIMIT * self.limit:
+            text += "; with more reference samples fewer do (this reference allows "
+            text += f"{least} at best)"
         return hedged(text, self.warnings)
+
+    @property
+    def _size(self) -> float:
+        """Of the target."""
+        return self.half_width or self.gap or 0.0
+
+    def _of_each(self) -> str:
+        of_each = " of each model" if self.two_models else ""
+        if not self.pays:
+            return of_each
+        more = f"{number(self.n_cheap)} more of the partner ({self.gain:.1f} times cheaper"
+        return f"{of_each} and {more} than without)"
+
+    def _larger_reference(self) -> str:
+        """Which reference is needed, in words; "" where none helps."""
+        if self.reference_needed is None:
+            return ""
+        text = f"; the reference needs at least {number(self.reference_needed)} samples"
+        if self.reference_n is not None:
+            text += f" (it has {number(self.reference_n)})"
+        pair = 2 * self.reference_needed
+        asked = (self.target, self._size, self.level, self.power)
+        enough = number(smallest(lambda n: self.model.reaches(*asked, n, pair)))
+        text += f"; one of {number(pair)}, with {enough} generated samples{self._of_each()}"
+        return f"{text}, is enough"
 
     def __format__(self, spec: str) -> str:
         return format(math.inf if self.n is None else self.n, spec) if spec else str(self)
@@ -217,13 +217,9 @@ class Plan(Warned):
 
     def _lines(self) -> list[Line]:
         return [
-            Line(
-                name=f"n = {number(n)}",
-                value=width,
-                reliable=self.reliable,
-                more={} if power is None else {"power": power},
-            )
+            Line(name=f"n = {number(n)}", value=width, reliable=self.reliable, more=more)
             for n, width, power in self.rows()
+            for more in [{} if power is None else {"power": power}]
         ]
 
     def _caption(self) -> str:
@@ -328,12 +324,11 @@ def plan(
     spec = metric_spec(metric)
     spec.check_growing("planning")
     check_targets(half_width=half_width, gap=gap, power=power, level=level)
-    for name, target in {"half_width": half_width, "gap": gap}.items():
-        if isinstance(target, str) and not number_or_share(target)[1]:
-            raise InputError(
-                f"must be a number or, as a string, a share such as '10%'; got {quoted(target)}.",
-                argument=name,
-            )
+    name, wanted = _target(half_width, gap)
+    if isinstance(wanted, str) and not number_or_share(wanted)[1]:
+        raise InputError(
+            f"must be a number or, as a string, a share such as '10%'; got {quoted(wanted)}.", name
+        )
     pilots = _pilots_of(pilot)
     check_partner(len(pilots), partner, costs)
     prepared, estimates = estimated(spec, pilots, reference, options)
@@ -432,9 +427,7 @@ def check_targets(
     """Check what is asked for: one of `half_width` and `gap`, with a `power`, at a `level`."""
     check_open_unit("level", level)
     check_power(power)
-    if (half_width is None) == (gap is None):
-        raise InputError("pass one target: `half_width` or `gap`.")
-    name, wanted = ("gap", gap) if half_width is None else ("half_width", half_width)
+    name, wanted = _target(half_width, gap)
     value, _ = number_or_share(wanted)
     if not 0.0 < (value if name == "half_width" else abs(value)) < math.inf:
         raise InputError(
@@ -442,6 +435,13 @@ def check_targets(
             f"got {quoted(wanted)}.",
             argument=name,
         )
+
+
+def _target(half_width: float | str | None, gap: float | str | None) -> tuple[Target, object]:
+    """Return which of both is asked for, and how much."""
+    if (half_width is None) == (gap is None):
+        raise InputError("pass one target: `half_width` or `gap`.")
+    return ("gap", gap) if half_width is None else ("half_width", half_width)
 
 
 def _pilots_of(pilot: Any) -> dict[str, Any]:
@@ -498,7 +498,6 @@ def plan_from(
     -------
     Plan
     """
-    columns = max(_columns_of(sample) for sample in samples.values())
     named = {name: _doubted(on_score_scale(estimate)) for name, estimate in estimates.items()}
     scaled = list(named.values())
     _check_pilot(scaled, estimates.values(), level)
@@ -506,41 +505,46 @@ def plan_from(
     joint = rank(named, metric="").warnings
     two_models = gap is not None or len(scaled) == 2
     model = _model_of(scaled, twins=two_models)
-    asked: Target = "half_width" if gap is None else "gap"
-    given, relative = number_or_share(half_width if gap is None else gap)
-    target = abs(in_units(given, relative, scaled[0], whose="pilot", argument=asked))
-    width, size = (target, None) if gap is None else (None, target)
+    target, wanted = _target(half_width, gap)
+    given, relative = number_or_share(wanted)
+    size = abs(in_units(given, relative, scaled[0], whose="pilot", argument=target))
 
-    reached = model.reaching(half_width=width, gap=size, level=level, power=power)
+    reached = partial(model.reaches, target, size, level, power)
     # With fewer the expansion does not hold, or what was said of 1/n.
+    columns = max(_columns_of(sample) for sample in samples.values())
     least = float(prepared.samples_per_dimension * columns)
     least = max(2.0, prepared.minimum, min(least, model.n) if few else least)
-    n, needed = smallest(reached, low=least), None
+    n, needed = smallest(lambda n: reached(n, None), low=least), None
     if n is None:
-        needed = smallest(lambda m: reached(LARGEST, m), low=max(2.0, least))
-    top = max(100.0 * model.n, 10.0 * least, 4.0 * (n or 0))
-    sizes = np.unique(np.geomspace(min(least, model.n), top, POINTS).round())
-    reference_sizes, reference_half_widths = _reference_curve(model, level, n, needed)
-    limit = model.half_width(level, math.inf)
-    if gap is not None:
+        needed = smallest(lambda m: reached(LARGEST, m), low=least)
+    sizes = _curve(min(least, model.n), max(100.0 * model.n, 10.0 * least, 4.0 * (n or 0)))
+    reference_sizes = None
+    if math.isfinite(model.m):
+        most = max(10.0 * model.m, 4.0 * (needed or 0))
+        reference_sizes = _curve(max(model.m / 10.0, 2.0), most)
+    width = partial(model.half_width, level)
+    limit = width(math.inf)
+    if target == "gap":
         limit += float(scipy.special.ndtri(power)) * model.scatter(math.inf)
     return Plan(
         n=n,
         feasible=n is not None,
         limit=limit,
         reference_needed=needed,
-        target=asked,
-        half_width=width,
-        gap=size,
+        target=target,
+        half_width=size if target == "half_width" else None,
+        gap=size if target == "gap" else None,
         power=power,
         level=level,
         pilot_n=round(model.n),
         reference_n=round(model.m) if math.isfinite(model.m) else None,
         sizes=sizes,
-        half_widths=np.array([model.half_width(level, k) for k in sizes]),
-        powers=None if size is None else np.array([model.power(size, level, k) for k in sizes]),
+        half_widths=np.array([width(k) for k in sizes]),
+        powers=np.array([model.power(size, level, k) for k in sizes]) if target == "gap" else None,
         reference_sizes=reference_sizes,
-        reference_half_widths=reference_half_widths,
+        reference_half_widths=None
+        if reference_sizes is None
+        else np.array([width(n or math.inf, m) for m in reference_sizes]),
         metric=prepared.name,
         two_models=two_models,
         warnings=all_warnings(*(estimate.warnings for estimate in scaled), joint, few),
@@ -551,53 +555,37 @@ def plan_from(
     )
 
 
+def _curve(low: float, high: float) -> Float:
+    """Return the numbers of samples of a curve."""
+    return np.unique(np.geomspace(low, high, POINTS).round())
+
+
 def _model_of(scaled: list[Estimate], *, twins: bool) -> VarianceModel:
     """Return the variance of a difference of two models, of `twins` of one, or of one score."""
     if len(scaled) == 2:
         # Larger less smaller, so that the difference is positive: its interval is not symmetric.
-        model = VarianceModel.of_difference(*sorted(scaled, key=lambda one: -one.value))
-    else:
-        model = VarianceModel.of_twins(scaled[0]) if twins else VarianceModel.of_score(scaled[0])
-    if math.isinf(model.n):
-        raise InputError(
-            "is given by exact moments, which have no sampling error: pass samples.",
-            argument="pilot",
-        )
-    return model
-
-
-def _in_short(target: float | None) -> str:
-    """Format a target, to four digits: of a share more are only the pilot's noise."""
-    return short(float(f"{target or 0.0:.4g}"))
+        return VarianceModel.of_difference(*sorted(scaled, key=lambda one: -one.value))
+    return VarianceModel.of_twins(scaled[0]) if twins else VarianceModel.of_score(scaled[0])
 
 
 def _check_pilot(scaled: list[Estimate], given: Iterable[Estimate], level: float) -> None:
     """Refuse a pilot from which nothing follows for other numbers of samples."""
-    if {estimate.method for estimate in scaled} & OF_N:
-        raise InputError(
-            "has a score that depends on the number of samples: nothing follows from it for "
-            "another number.",
-            argument="pilot",
-        )
-    # Neither the rows nor known bounds say how the score varies.
     said = [warning.code for estimate in given for warning in estimate.score(level).warnings]
-    if "no-variation" in said:
-        raise InputError(
-            "has rows that all contribute the same to the score: how much others would vary does "
-            "not follow. Draw a larger pilot (of a mean, `bounds` of the values help as well).",
-            argument="pilot",
-        )
-
-
-def _reference_curve(
-    model: VarianceModel, level: float, n: int | None, needed: int | None
-) -> tuple[Float | None, Float | None]:
-    """Half-widths at smaller and larger references; None where the reference is exact."""
-    if math.isinf(model.m):
-        return None, None
-    top = max(10.0 * model.m, 4.0 * (needed or 0))
-    sizes = np.unique(np.geomspace(max(model.m / 10.0, 2.0), top, POINTS).round())
-    return sizes, np.array([model.half_width(level, n or math.inf, m) for m in sizes])
+    reasons = {
+        "has a score that depends on the number of samples: nothing follows from it for another "
+        "number.": bool({estimate.method for estimate in scaled} & OF_N),
+        # Neither the rows nor known bounds say how the score varies.
+        "has rows that all contribute the same to the score: how much others would vary does not "
+        "follow. Draw a larger pilot (of a mean, `bounds` of the values help as well).": (
+            "no-variation" in said
+        ),
+        "is given by exact moments, which have no sampling error: pass samples.": all(
+            estimate.n is None for estimate in scaled
+        ),
+    }
+    for reason, holds in reasons.items():
+        if holds:
+            raise InputError(reason, argument="pilot")
 
 
 def _doubted(estimate: Estimate) -> Estimate:

@@ -11,9 +11,10 @@ Taking the variance of the pilot as proportional to 1/n would carry the quadrati
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy  # its submodules are loaded at their first use
@@ -27,55 +28,39 @@ from genbounds.core.estimate import (
     welch_degrees_of_freedom,
 )
 from genbounds.results import Method
-from genbounds.validation import InputError
+from genbounds.validation import Float, InputError
 
 OF_N: frozenset[Method] = frozenset({"empirical", "extrapolation"})
 """Methods whose value is one of so many samples: others say nothing of it."""
 
-Parts = tuple[float, float, float]
-"""Of a variance: of first order, of second order, and what is mixed with the other side."""
+Target = Literal["half_width", "gap"]
+"""What a plan is asked for."""
 
-LARGEST = 1e12
+LARGEST = 10**12
 """Samples beyond which none are thought of."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """What the variance of the pilot consists of; nothing is of the reference where it is exact."""
-
-    a: float
-    b: float
-    c: float = 0.0
-    e: float = 0.0
-    f: float = 0.0
-
-    @classmethod
-    def of(cls, ours: Parts, theirs: Parts) -> Terms:
-        """Join the parts of the generated samples and of the reference."""
-        return cls(a=ours[0], b=ours[1], c=theirs[0], e=theirs[1], f=ours[2] + theirs[2])
-
-    def at(self, r: float, s: float) -> tuple[float, float, float]:
-        """Variance due to the generated samples, to the reference, and mixed."""
-        return r * (self.a + self.b * r), s * (self.c + self.e * s), self.f * r * s
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class VarianceModel:
     """Variance of a score, or of a difference, at any numbers of samples.
+
+    Rows of arrays are the generated samples and the reference, of which nothing comes where it is
+    exact.
 
     Attributes
     ----------
     n, m : float
         Of the pilot; m is infinite where the reference is exact or not used.
-    stated : Terms
-        Of what the interval is made from.
-    actual : Terms
+    stated : ndarray of shape (2, 3)
+        Variance of the pilot that the interval is made from: of first order (a, c), of second order
+        (b, e), and what is mixed with the other side (f is the sum of both).
+    actual : ndarray of shape (2, 3)
         Of the value itself. Where two models share samples the interval keeps second-order noise
         that cancels in the value, and is a little too wide.
-    curvature, skewness : tuple of float
-        Of the pilot, due to the generated samples and due to the reference.
-    degrees : tuple of float
-        Degrees of freedom of the pilot's variances, of the generated samples and of the reference.
+    curvature, skewness : ndarray of shape (2,)
+        Of the pilot.
+    degrees : ndarray of shape (2,)
+        Degrees of freedom of the pilot's variances.
     own : tuple of callable
         From a factor on the pilot's rows to its limits about 0, of one mean of bounded values or of
         the two that are subtracted, where an interval is not made from the variance.
@@ -83,29 +68,29 @@ class VarianceModel:
 
     n: float
     m: float
-    stated: Terms
-    actual: Terms
-    curvature: tuple[float, float] = (0.0, 0.0)
-    skewness: tuple[float, float] = (0.0, 0.0)
-    degrees: tuple[float, float] = (math.inf, math.inf)
+    stated: Float
+    actual: Float
+    curvature: Float
+    skewness: Float
+    degrees: Float
     own: tuple[Any, ...] = ()
 
     @classmethod
     def of_score(cls, estimate: Estimate) -> VarianceModel:
         """Model of one score."""
         _refuse_seeds(estimate)
-        sample, reference = estimate.sample, estimate.reference
+        errors = (estimate.sample, estimate.reference)
         if estimate.shared_variance:
-            return _grown_together(estimate.variance, sample, reference, _size(sample))
-        terms = Terms.of(_split(sample), _split(reference))
+            errors = _grown_together(estimate.variance, *errors)
+        parts = np.array([_split(error.variance, error) for error in errors])
         return cls(
-            n=_size(sample),
-            m=_size(reference),
-            stated=terms,
-            actual=terms,
-            curvature=(sample.curvature, reference.curvature),
-            skewness=(sample.skewness, reference.skewness),
-            degrees=(sample.degrees_of_freedom, reference.degrees_of_freedom),
+            n=_size(errors[0]),
+            m=_size(errors[1]),
+            stated=parts,
+            actual=parts,
+            curvature=np.array([error.curvature for error in errors]),
+            skewness=np.array([error.skewness for error in errors]),
+            degrees=np.array([error.degrees_of_freedom for error in errors]),
             own=_limits_of(estimate),
         )
 
@@ -113,37 +98,44 @@ class VarianceModel:
     def of_difference(cls, a: Estimate, b: Estimate) -> VarianceModel:
         """Model of the difference of two models that get equally many samples each."""
         _refuse_seeds(a, b)
-        sizes = [_size(a.sample), _size(b.sample)]
-        finite = [size for size in sizes if size < math.inf]
-        n = len(finite) / sum(1.0 / size for size in finite) if finite else math.inf
+        sizes = np.array([_size(a.sample), _size(b.sample)])
+        finite = np.isfinite(sizes)
+        n = float(finite.sum() / (1.0 / sizes).sum()) if finite.any() else math.inf
         if a.shared_variance or b.shared_variance:
-            return _grown_together(difference(a, b).stderr ** 2, a.sample, b.sample, n)
-        fake_gap = difference(replace(a, reference=EXACT), replace(b, reference=EXACT))
-        real_gap = difference(replace(a, sample=EXACT), replace(b, sample=EXACT))
+            one, none = _grown_together(difference(a, b).stderr ** 2, a.sample, b.sample)
+            return replace(cls.of_score(Estimate(value=0.0, sample=one, reference=none)), n=n)
+        gaps = [
+            difference(replace(a, reference=EXACT), replace(b, reference=EXACT)),
+            difference(replace(a, sample=EXACT), replace(b, sample=EXACT)),
+        ]
         paired = _joined(a.sample, b.sample)
-        common = _same_rows(a.reference, b.reference)
         # h is bilinear: of pairs with a shared row only one of both factors is alike.
         alike = 1.0 - _kept(a.sample, b.sample) if paired else 0.0
         crossed = 1.0 - math.sqrt(max(alike, 0.0))
-        fake = _side(a.sample, b.sample, fake_gap.stderr**2, shared=paired, crossed=crossed)
-        real = _side(a.reference, b.reference, real_gap.stderr**2, shared=common, crossed=crossed)
-        stated, actual = (Terms.of(*both) for both in zip(fake, real, strict=True))
+        sides = [
+            (a.sample, b.sample, paired),
+            (a.reference, b.reference, _same_rows(a.reference, b.reference)),
+        ]
+        stated, actual = np.zeros((2, 2, 3))
+        for side, (one, two, shared) in enumerate(sides):
+            # Influences that are subtracted have twice the noise that the quadratic part has.
+            twice = 1.0 + shared
+            kept = _kept(one, two) if shared else 1.0
+            stated[side] = _split(gaps[side].stderr ** 2, one, two, twice * kept, twice * crossed)
+            actual[side] = stated[side] / (1.0, twice, twice)
         # Samples of unequal sizes: what is of order 1/n adds up to the same with equal ones.
         if not paired and sizes[0] != sizes[1]:
-            parts = list(zip(map(_split, (a.sample, b.sample)), sizes, strict=True))
-            linear, square = (
-                sum(part[k] * (size / n) ** (k + 1) for part, size in parts if part[k])
-                for k in (0, 1)
-            )
-            stated, actual = (replace(terms, a=linear, b=square) for terms in (stated, actual))
+            parts = np.array([_split(x.sample.variance, x.sample)[:2] for x in (a, b)])
+            ratios = np.where(finite, sizes, 0.0)[:, None] / n
+            stated[0, :2] = actual[0, :2] = (parts * ratios ** (1.0, 2.0)).sum(axis=0)
         return cls(
             n=n,
             m=min(_size(a.reference), _size(b.reference)),
             stated=stated,
             actual=actual,
-            curvature=(fake_gap.curvature, real_gap.curvature),
-            skewness=(fake_gap.skewness, real_gap.skewness),
-            degrees=(fake_gap.degrees_of_freedom, real_gap.degrees_of_freedom),
+            curvature=np.array([gap.curvature for gap in gaps]),
+            skewness=np.array([gap.skewness for gap in gaps]),
+            degrees=np.array([gap.degrees_of_freedom for gap in gaps]),
             own=() if paired else _limits_of(a, b),
         )
 
@@ -153,24 +145,24 @@ class VarianceModel:
 
         Of the noise of the reference only the mixed term is left.
         """
-        single = cls.of_score(estimate)
-        x = single.stated
-        return cls(
-            n=single.n,
-            m=single.m,
-            stated=Terms(a=2.0 * x.a, b=2.0 * x.b, f=3.0 * x.f),
-            actual=Terms(a=2.0 * x.a, b=2.0 * x.b, f=2.0 * x.f),
-            degrees=(2.0 * single.degrees[0], single.degrees[1]),
-            own=2 * single.own,
+        one = cls.of_score(estimate)
+        return replace(
+            one,
+            stated=one.stated * [(2.0, 2.0, 3.0), (0.0, 0.0, 3.0)],
+            actual=one.actual * [(2.0, 2.0, 2.0), (0.0, 0.0, 2.0)],
+            curvature=np.zeros(2),
+            skewness=np.zeros(2),
+            degrees=one.degrees * (2.0, 1.0),
+            own=2 * one.own,
         )
 
     def stderr(self, n: float, m: float | None = None) -> float:
         """Return the standard error that an interval would be made from."""
-        return math.sqrt(sum(self.stated.at(*self._ratios(n, m))))
+        return math.sqrt((self.stated * self._powers(n, m)).sum())
 
     def scatter(self, n: float, m: float | None = None) -> float:
         """Return the standard deviation that values would have."""
-        return math.sqrt(sum(self.actual.at(*self._ratios(n, m))))
+        return math.sqrt((self.actual * self._powers(n, m)).sum())
 
     def half_width(self, level: float, n: float, m: float | None = None) -> float:
         """Half the width of an interval at these numbers of samples."""
@@ -185,29 +177,30 @@ class VarianceModel:
             return float(gap + low > 0.0)
         return float(scipy.special.ndtr((gap + low) / scatter))
 
-    def reaching(
-        self, *, half_width: float | None, gap: float | None, level: float, power: float
-    ) -> Callable[..., bool]:
-        """Return whether n generated and m reference samples reach a half-width, or find a gap."""
-        if gap is not None:
-            return lambda n, m=None: self.power(gap, level, n, m) >= power
-        assert half_width is not None
-        return lambda n, m=None: self.half_width(level, n, m) <= half_width
+    def reaches(
+        self, target: Target, size: float, level: float, power: float, n: float, m: float | None
+    ) -> bool:
+        """Whether n generated and m reference samples reach a half-width, or find a gap."""
+        if target == "gap":
+            return self.power(size, level, n, m) >= power
+        return self.half_width(level, n, m) <= size
 
     def margin(self, level: float, power: float, n: float) -> float:
         """Return the distance from a limit at which a one-sided test decides with that power."""
         sure = student_quantile(2.0 * level - 1.0, self._degrees(n)) * self.stderr(n)
         return sure + student_quantile(2.0 * power - 1.0) * self.scatter(n)
 
-    def _ratios(self, n: float, m: float | None) -> tuple[float, float]:
-        """Return samples of the pilot over these; 0 where there are any number of them."""
-        exact = math.isinf(self.m)
-        return self.n / n, 0.0 if exact else self.m / (self.m if m is None else m)
+    def _powers(self, n: float, m: float | None) -> Float:
+        """Return r, r², rs and s, s², rs; r and s are 0 where there are any number of samples."""
+        r = self.n / n
+        s = 0.0 if math.isinf(self.m) else self.m / (m or self.m)
+        return np.array([(r, r**2, r * s), (s, s**2, r * s)])
 
     def _degrees(self, n: float, m: float | None = None) -> float:
         """Degrees of freedom of the variance at these numbers of samples."""
-        ratios = self._ratios(n, m)
-        parts = zip(self.stated.at(*ratios), self.degrees, ratios, strict=False)
+        powers = self._powers(n, m)
+        variances = (self.stated * powers)[:, :2].sum(axis=1).tolist()
+        parts = zip(variances, self.degrees.tolist(), powers[:, 0].tolist(), strict=True)
         return welch_degrees_of_freedom(
             *((variance, degrees / ratio) for variance, degrees, ratio in parts if variance > 0.0)
         )
@@ -216,41 +209,32 @@ class VarianceModel:
         """Both ends about a value of 0."""
         if self.own and math.isinf(n):
             return 0.0, 0.0
-        if self.own:
+        if self.own:  # of the score that is subtracted the other end counts
             ends: list[tuple[float, float]] = [limits(n / self.n)(level) for limits in self.own]
-            if len(ends) == 1:
-                return ends[0]
-            (low, high), (low_b, high_b) = ends
-            return -math.hypot(low, high_b), math.hypot(high, low_b)
-        r, s = self._ratios(n, m)
-        curvature, skewness = (
-            r**2 * ours + s**2 * theirs for ours, theirs in (self.curvature, self.skewness)
-        )
+            low, high = (math.hypot(*(each[k - i] for i, each in enumerate(ends))) for k in (0, 1))
+            return -low, high
+        squares = self._powers(n, m)[:, 1]
         return EstimateDifference(
             value=0.0,
             stderr=self.stderr(n, m),
             degrees_of_freedom=self._degrees(n, m),
-            curvature=curvature,
-            skewness=skewness,
+            curvature=float(squares @ self.curvature),
+            skewness=float(squares @ self.skewness),
         ).interval(level)
 
 
-def smallest(
-    reached: Callable[[float], bool], low: float = 2.0, high: float = LARGEST
-) -> int | None:
+def smallest(reached: Callable[[int], bool], low: float = 2.0) -> int | None:
     """Return the smallest whole number from `low` on where `reached` holds; None if nowhere.
 
     `reached` is false below some number and true above it.
     """
-    if reached(low):
-        return math.ceil(low)
-    if not reached(high):
-        return None
-    while high - low > 1.0 and high > low * (1.0 + 1e-9):
-        middle = math.sqrt(low * high) if high > 2.0 * low else (low + high) / 2.0
-        low, high = (low, middle) if reached(middle) else (middle, high)
-    whole = math.floor(high)
-    return whole if whole > low and reached(whole) else math.ceil(high)
+    first = math.ceil(low)
+    high = first
+    while not reached(high):
+        if high == LARGEST:
+            return None
+        first, high = high + 1, min(2 * high, LARGEST)
+    return first + bisect_left(range(first, high), True, key=reached)
 
 
 def _limits_of(*estimates: Estimate) -> tuple[Any, ...]:
@@ -263,42 +247,30 @@ def _size(error: SampleError) -> float:
     return math.inf if error.n is None else float(error.n)
 
 
-def _shares(variance: float, quadratic: float, mixed: float) -> Parts:
-    """Divide a variance into its parts of first order, of second order, and the mixed one."""
-    second = min(quadratic, variance)
-    crossed = min(mixed, variance - second)
-    return variance - second - crossed, second, crossed
+def _split(
+    variance: float,
+    one: SampleError,
+    two: SampleError = EXACT,
+    kept: float = 1.0,
+    mixed: float = 1.0,
+) -> Float:
+    """Divide a variance into its parts of first order, of second order, and the mixed one.
+
+    Of the quadratic parts of the errors the share `kept` counts, of the mixed ones `mixed`.
+    """
+    second = min(kept * (one.quadratic_variance + two.quadratic_variance), variance)
+    both = min(mixed * (one.mixed_variance + two.mixed_variance), variance - second)
+    return np.array([variance - second - both, second, both])
 
 
-def _split(error: SampleError) -> Parts:
-    return _shares(error.variance, error.quadratic_variance, error.mixed_variance)
-
-
-def _side(
-    one: SampleError, two: SampleError, variance: float, *, shared: bool, crossed: float
-) -> tuple[Parts, Parts]:
-    """Divide what one side adds to the variance of a difference: of the interval, of the value."""
-    kept = _kept(one, two) if shared else 1.0
-    # Influences that are subtracted have twice the noise that the quadratic part has.
-    twice = 1.0 + shared
-    linear, second, mixed = _shares(
-        variance,
-        twice * kept * (one.quadratic_variance + two.quadratic_variance),
-        twice * crossed * (one.mixed_variance + two.mixed_variance),
+def _grown_together(variance: float, one: SampleError, two: SampleError) -> tuple[Any, Any]:
+    """Return the error of samples that share units, or grow together, as one, and no other."""
+    parts = (one.quadratic_variance, two.quadratic_variance, one.mixed_variance, two.mixed_variance)
+    degrees = one.degrees_of_freedom
+    whole = SampleError(
+        n=one.n, variance=variance, degrees_of_freedom=degrees, quadratic_variance=sum(parts)
     )
-    return (linear, second, mixed), (linear, second / twice, mixed / twice)
-
-
-def _grown_together(variance: float, one: SampleError, two: SampleError, n: float) -> VarianceModel:
-    """Return the model of samples that share units with the reference, which grows with them."""
-    linear, second, mixed = _shares(
-        variance,
-        one.quadratic_variance + two.quadratic_variance,
-        one.mixed_variance + two.mixed_variance,
-    )
-    terms = Terms(a=linear, b=second + mixed)
-    degrees = one.degrees_of_freedom, math.inf
-    return VarianceModel(n=n, m=math.inf, stated=terms, actual=terms, degrees=degrees)
+    return whole, EXACT
 
 
 def _refuse_seeds(*estimates: Estimate) -> None:
