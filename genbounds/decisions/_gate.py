@@ -33,6 +33,8 @@ Decision = Literal["pass", "fail", "inconclusive"]
 POWER = 0.8
 """Probability with which `Verdict.samples_needed` samples settle it."""
 
+SHARE = "the margin is a share of the baseline's score, whose noise is accounted for"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Margin:
@@ -146,29 +148,19 @@ class Verdict(Warned):
 
     def _limits(self) -> str:
         """Return the limits of the difference in words."""
-        if self.equivalence and self.low < 0.0 < self.high:
-            return f"from {number(-self.low)} better to {number(self.high)} worse"
-        if self.equivalence and self.high <= 0.0:
-            return f"better by {number(-self.high)} to {number(-self.low)}"
+        low, high = number(abs(self.low)), number(abs(self.high))
         if self.equivalence:
-            return f"worse by {number(self.low)} to {number(self.high)}"
+            if self.low < 0.0 < self.high:
+                return f"from {low} better to {high} worse"
+            return f"worse by {low} to {high}" if self.high > 0.0 else f"better by {high} to {low}"
         if self.decision == "fail":
-            return f"worse by at least {number(self.low)}"
-        if self.high < 0.0:
-            return f"better by at least {number(-self.high)}"
-        return f"worse by at most {number(self.high)}"
+            return f"worse by at least {low}"
+        return f"better by at least {high}" if self.high < 0.0 else f"worse by at most {high}"
 
     def _lines(self) -> list[Line]:
-        return [
-            Line.of(
-                f"{self.candidate} against {self.baseline}",
-                self,
-                "worse_by",
-                margin=self.margin,
-                decision=self.decision,
-                **{"samples needed": self.samples_needed},
-            )
-        ]
+        name = f"{self.candidate} against {self.baseline}"
+        more = {"decision": self.decision, "samples needed": self.samples_needed}
+        return [Line.of(name, self, "worse_by", margin=self.margin, **more)]
 
     def _caption(self) -> str:
         title = titled(self.scores.values(), self.metric)
@@ -325,15 +317,14 @@ def decide(
     # Scores and their intervals are those that everything else reports.
     scores = {name: estimate.score(level) for name, estimate in estimates.items()}
     (candidate, new), (baseline, old) = scaled.items()
-    share = margin.value * margin.relative
+    share = margin.value * margin.relative * (-1.0 if old.higher_is_better else 1.0)
     size = in_units(margin.value, margin.relative, old, whose="baseline", argument="margin")
+    worse_by = _beyond(new, old).value
     sides = 2.0 * level - 1.0
-    low, high = _beyond(new, old, share=share, shift=-size).interval(sides)
-    low_of_lower, high_of_lower = _beyond(new, old, share=-share, shift=size).interval(sides)
-    if equivalence:
-        within, beyond = high < 0.0 < low_of_lower, low > 0.0 or high_of_lower < 0.0
-    else:
-        within, beyond = high < 0.0, low > 0.0
+    low, high = _beyond(new, old, share, size).interval(sides)
+    lower = _beyond(new, old, -share, -size).interval(sides)
+    within = high < 0.0 and (lower[0] > 0.0 or not equivalence)
+    outside = low > 0.0 or (equivalence and lower[1] < 0.0)
     doubts = all_warnings(
         *(score.warnings for score in scores.values()),
         ranking.warnings,
@@ -342,22 +333,24 @@ def decide(
     )
     reason = distrust(doubts)
     decision: Decision = "inconclusive"
-    if not reason and (within or beyond):
+    if not reason and (within or outside):
         decision = "pass" if within else "fail"
-    worse_by = _beyond(new, old, share=0.0, shift=0.0).value
     needed = None
     if not reason and decision == "inconclusive":
-        shifted = old.scaled(_factor(old, share))
+        space = size - (abs(worse_by) if equivalence else worse_by)
         # Either of two sides may fail with half of the rest.
         power = (1.0 + POWER) / 2.0 if equivalence else POWER
-        space = size - (abs(worse_by) if equivalence else worse_by)
-        needed, reason = _samples_needed(new, shifted, space, level=level, power=power)
+        needed, reason = _samples_needed(new, old.scaled(1.0 + share), space, level, power)
+    assumptions = [assumption for score in scores.values() for assumption in score.assumptions]
+    assumptions += ranking.assumptions[1:]  # the first is about several pairs
+    if margin.relative:
+        assumptions.append(SHARE)
     return Verdict(
         decision=decision,
         candidate=candidate,
         baseline=baseline,
         worse_by=worse_by,
-        low=(low_of_lower - size) if equivalence else (low + size),
+        low=(lower[0] - size) if equivalence else (low + size),
         high=high + size,
         margin=size,
         relative_margin=margin.value if margin.relative else None,
@@ -369,8 +362,22 @@ def decide(
         reason=reason,
         metric=metric,
         warnings=doubts,
-        assumptions=_assumptions(scores, ranking.assumptions, relative=margin.relative),
+        assumptions=tuple(dict.fromkeys(assumptions)),
     )
+
+
+def _beyond(
+    candidate: Estimate, baseline: Estimate, share: float = 0.0, size: float = 0.0
+) -> EstimateDifference:
+    """How much worse the candidate is than the allowed score, negative where it is within.
+
+    Of a relative margin the `share` of the baseline's score is in the combination that is tested,
+    an absolute one, of that `size`, is a shift.
+    """
+    allowed = baseline.scaled(1.0 + share)
+    pair = (allowed, candidate) if candidate.higher_is_better else (candidate, allowed)
+    gap = difference(*pair)
+    return gap if share else gap.shifted(-size)
 
 
 def _wide(margin: Margin, score: Score, baseline: str) -> Iterator[Diagnostic]:
@@ -380,26 +387,8 @@ def _wide(margin: Margin, score: Score, baseline: str) -> Iterator[Diagnostic]:
         yield warn_of("wide-margin", margin=margin.value, times=times, baseline=shown(baseline))
 
 
-def _factor(baseline: Estimate, share: float) -> float:
-    return 1.0 - share if baseline.higher_is_better else 1.0 + share
-
-
-def _beyond(
-    candidate: Estimate, baseline: Estimate, *, share: float, shift: float
-) -> EstimateDifference:
-    """How much worse the candidate is than the allowed score, negative where it is within.
-
-    Of a relative margin the share of the baseline's score is in the combination that is tested, of
-    an absolute one it is a `shift`.
-    """
-    allowed = baseline.scaled(_factor(baseline, share))
-    pair = (allowed, candidate) if candidate.higher_is_better else (candidate, allowed)
-    gap = difference(*pair)
-    return gap if share else gap.shifted(shift)
-
-
 def _samples_needed(
-    candidate: Estimate, allowed: Estimate, space: float, *, level: float, power: float
+    candidate: Estimate, allowed: Estimate, space: float, level: float, power: float
 ) -> tuple[int | None, str]:
     """Return samples of each model with which it passes, if so much `space` to a limit is true."""
     if not space > 0.0:
@@ -416,13 +405,3 @@ def _samples_needed(
     if needed is None:
         return None, "no number of generated samples settles it: a larger reference does (`plan`)"
     return needed, ""
-
-
-def _assumptions(
-    scores: Mapping[str, Score], joint: tuple[str, ...], *, relative: bool
-) -> tuple[str, ...]:
-    texts = [assumption for score in scores.values() for assumption in score.assumptions]
-    texts += joint[1:]  # the first is about several pairs
-    if relative:
-        texts.append("the margin is a share of the baseline's score, whose noise is accounted for")
-    return tuple(dict.fromkeys(texts))

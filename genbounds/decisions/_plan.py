@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -501,14 +501,12 @@ def plan_from(
     named = {name: _doubted(on_score_scale(estimate)) for name, estimate in estimates.items()}
     scaled = list(named.values())
     _check_pilot(scaled, estimates.values(), level)
-    few = from_few(scaled)
-    joint = rank(named, metric="").warnings
-    two_models = gap is not None or len(scaled) == 2
-    model = _model_of(scaled, twins=two_models)
+    few, joint = from_few(scaled), rank(named, metric="").warnings
     target, wanted = _target(half_width, gap)
+    two_models = target == "gap" or len(scaled) == 2
+    model = _model_of(scaled, twins=two_models)
     given, relative = number_or_share(wanted)
     size = abs(in_units(given, relative, scaled[0], whose="pilot", argument=target))
-
     reached = partial(model.reaches, target, size, level, power)
     # With fewer the expansion does not hold, or what was said of 1/n.
     columns = max(_columns_of(sample) for sample in samples.values())
@@ -517,15 +515,15 @@ def plan_from(
     n, needed = smallest(lambda n: reached(n, None), low=least), None
     if n is None:
         needed = smallest(lambda m: reached(LARGEST, m), low=least)
-    sizes = _curve(min(least, model.n), max(100.0 * model.n, 10.0 * least, 4.0 * (n or 0)))
-    reference_sizes = None
-    if math.isfinite(model.m):
-        most = max(10.0 * model.m, 4.0 * (needed or 0))
-        reference_sizes = _curve(max(model.m / 10.0, 2.0), most)
     width = partial(model.half_width, level)
-    limit = width(math.inf)
+    most = max(100.0 * model.n, 10.0 * least, 4.0 * (n or 0))
+    sizes, half_widths = _curve(min(least, model.n), most, width)
+    limit, powers = width(math.inf), None
     if target == "gap":
         limit += float(scipy.special.ndtri(power)) * model.scatter(math.inf)
+        powers = np.array([model.power(size, level, k) for k in sizes])
+    beside = max(model.m / 10.0, 2.0), max(10.0 * model.m, 4.0 * (needed or 0))
+    other = None if math.isinf(model.m) else _curve(*beside, partial(width, n or math.inf))
     return Plan(
         n=n,
         feasible=n is not None,
@@ -537,27 +535,24 @@ def plan_from(
         power=power,
         level=level,
         pilot_n=round(model.n),
-        reference_n=round(model.m) if math.isfinite(model.m) else None,
+        reference_n=round(model.m) if other else None,
         sizes=sizes,
-        half_widths=np.array([width(k) for k in sizes]),
-        powers=np.array([model.power(size, level, k) for k in sizes]) if target == "gap" else None,
-        reference_sizes=reference_sizes,
-        reference_half_widths=None
-        if reference_sizes is None
-        else np.array([width(n or math.inf, m) for m in reference_sizes]),
+        half_widths=half_widths,
+        powers=powers,
+        reference_sizes=other[0] if other else None,
+        reference_half_widths=other[1] if other else None,
         metric=prepared.name,
         two_models=two_models,
         warnings=all_warnings(*(estimate.warnings for estimate in scaled), joint, few),
-        assumptions=_assumptions(
-            scaled, given if relative else None, twins=two_models and len(scaled) == 1
-        ),
+        assumptions=_assumptions(scaled, given if relative else None, two_models=two_models),
         model=model,
     )
 
 
-def _curve(low: float, high: float) -> Float:
-    """Return the numbers of samples of a curve."""
-    return np.unique(np.geomspace(low, high, POINTS).round())
+def _curve(low: float, high: float, width: Callable[[float], float]) -> tuple[Float, Float]:
+    """Return numbers of samples between two, and the half-width at each."""
+    sizes = np.unique(np.geomspace(low, high, POINTS).round())
+    return sizes, np.array([width(size) for size in sizes])
 
 
 def _model_of(scaled: list[Estimate], *, twins: bool) -> VarianceModel:
@@ -622,7 +617,7 @@ def _doubt(estimate: Estimate) -> float:
 
 
 def _assumptions(
-    estimates: Sequence[Estimate], share: float | None, *, twins: bool
+    estimates: Sequence[Estimate], share: float | None, *, two_models: bool
 ) -> tuple[str, ...]:
     assumptions = ["more samples are drawn as those of the pilot were"]
     if share is not None:
@@ -635,7 +630,7 @@ def _assumptions(
             "the noise of the pilot leaves the half-width uncertain by about "
             f"{percent(round(doubt, 2))}, and n by twice as much"
         )
-    if twins:
+    if two_models and len(estimates) == 1:
         assumptions.append(
             "the other model varies as the pilot does and is close to it, so that the noise of the "
             "reference cancels in their difference; if the pilot is of the better model the power "
