@@ -34,7 +34,6 @@ BUILT_IN = (
     kernels.KAD,
     kernels.ENERGY,
     *neighbours.METRICS,
-    *neighbours.CLIPPED,
     smooth.MIND,
     copies.AUTHPCT,
     copies.MIFID,

@@ -1,6 +1,5 @@
 """Scores by nearest neighbours: precision, recall and their like, and certified ceilings."""
 
-from genbounds.estimators.neighbours._clipped import CLIPPED as CLIPPED
 from genbounds.estimators.neighbours._pairs import Neighbours as Neighbours
 from genbounds.estimators.neighbours._pairs import framing as framing
 from genbounds.estimators.neighbours._pairs import nearest_rows as nearest_rows

@@ -17,47 +17,22 @@ coverage", arXiv 2507.01761, 2025.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import scipy  # its submodules are loaded at their first use
 
-from genbounds.core.checks import drawing_warnings, drawn
-from genbounds.core.estimate import Estimate, SampleError
-from genbounds.diagnostics import warn_of
 from genbounds.estimators.neighbours._pairs import close_pairs
-from genbounds.estimators.neighbours._precision_recall import neighbour_metric
-from genbounds.estimators.neighbours._reference import (
-    Held,
-    NeighbourReference,
-    Sided,
-    by_half,
-    held_among,
-    sizes,
-)
-from genbounds.estimators.neighbours._scored import LARGEST_DRIFT
+from genbounds.estimators.neighbours._reference import Held, Sided, by_half, held_among, sizes
 from genbounds.validation import Float
 
 MOST = 4
 """Times as many rows as there are, up to which an expected coverage is inverted."""
 
-SUMMARIES = {
-    "clipped-density": "share of generated rows in usual neighbourhoods of real ones, 1 = as real",
-    "clipped-coverage": "share of good rows that would cover the real ones as well, 1 = as real",
-}
 
-
-def clipped_scores(real: Sided, fake: Sided, k: int) -> Float:
-    """Score both samples, and all their halves.
-
-    Returns
-    -------
-    ndarray of shape (1 + 2 cuts, 2)
-        Clipped density and coverage of all rows; then of either half of every cut in turns.
-    """
+def clipped_scores(real: Sided, fake: Sided, k: int) -> dict[str, Float]:
+    """Score both samples, and all their halves (`Count`)."""
     clipped = replace(real, radii=np.minimum(real.radii, _medians(real)))
     around, inside, among = Held(real, fake), Held(clipped, fake), held_among(clipped)
     for i, j, squares in close_pairs(real.rows, fake.rows, real.limit):
@@ -73,7 +48,7 @@ def clipped_scores(real: Sided, fake: Sided, k: int) -> Float:
         np.interp(share, expected_shares(int(a), int(b), k), np.arange(MOST * int(b) + 1)) / b
         for share, a, b in zip(covered, n, m, strict=True)
     ]
-    return np.column_stack([found / usual, coverage])
+    return {"clipped-density": found / usual, "clipped-coverage": np.array(coverage)}
 
 
 @lru_cache(maxsize=8)
@@ -99,57 +74,3 @@ def _medians(real: Sided) -> Float:
             if half.any():
                 out[cut, half] = np.median(np.sqrt(real.radii[cut, half])) ** 2
     return out
-
-
-def _estimate(reference: NeighbourReference, x: Any, name: str) -> Estimate:
-    """Estimate one of both, with its error from halves as the other scores by neighbours."""
-    real, fake, seen, given = reference.sides("fake", x)
-    values = clipped_scores(real, fake, reference.k)[:, tuple(SUMMARIES).index(name)]
-    halves = (values[1::2] - values[2::2]) / 2.0
-    drift = float(values[1:].mean() / values[0]) if values[0] else math.nan
-    doubtful = not abs(drift - 1.0) <= LARGEST_DRIFT
-    thinned = f"a random {len(seen.rows)} of {given} generated rows, as many as real ones"
-    return Estimate(
-        title=name.replace("-", " ").capitalize(),
-        method="neighbours",
-        value=float(values[0]),
-        sample=SampleError(
-            n=len(seen.rows),
-            variance=math.nan if doubtful else float(np.mean(halves**2)),
-            degrees_of_freedom=float(halves.size),
-            units=seen.labels,
-            row_ids=seen.single_ids,
-        ),
-        reference=SampleError(n=reference.n),
-        halves=halves,
-        lower_limit=0.0,
-        higher_is_better=True,
-        statistic=f"{name} of {len(seen.rows)} and {reference.n} rows with k = {reference.k}",
-        warnings=(
-            *drawing_warnings(seen, reference.seen),
-            *[
-                warn_of(
-                    "halves-disagree", name=name, value=values[0], drift=drift * float(values[0])
-                )
-            ]
-            * doubtful,
-        ),
-        assumptions=(
-            drawn(seen.design),
-            *[thinned] * (given > len(seen.rows)),
-            "the interval is for the expected score at these sample sizes",
-        ),
-        details=(f"k = {reference.k}, not cut off at 1",),
-    )
-
-
-CLIPPED = tuple(
-    neighbour_metric(
-        name,
-        title=name.replace("-", " ").capitalize(),
-        summary=summary,
-        estimate=_estimate,
-        aliases=(name.replace("-", "_"),),
-    )
-    for name, summary in SUMMARIES.items()
-)

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from genbounds._text import percent, quoted
+from genbounds._text import listed, percent, quoted
 from genbounds.core.checks import leaked
 from genbounds.core.estimate import Estimate
 from genbounds.diagnostics import warn_of
 from genbounds.estimators._metric_spec import MetricSpec, Prepared
 from genbounds.estimators.neighbours import _scored
+from genbounds.estimators.neighbours._clipped import clipped_scores
 from genbounds.estimators.neighbours._reference import LARGEST_GROUP, NeighbourReference
-from genbounds.estimators.neighbours._scored import NeighbourScores, PrecisionRecall
-from genbounds.results import Score
+from genbounds.estimators.neighbours._scored import (
+    NAMES,
+    NeighbourScores,
+    PrecisionRecall,
+    expected_coverage,
+)
+from genbounds.results import Score, all_reliable
 from genbounds.samples import Sample, features_of
 from genbounds.validation import (
     Float,
@@ -129,16 +135,16 @@ def neighbour_estimates(reference: NeighbourReference, fake: Any) -> NeighbourSc
     """
     scored = reference.scored("fake", fake)
     null = "real" if reference.largest_group <= LARGEST_GROUP else None
+    found = scored.estimates()
+    others = {name: listed([other for other in NAMES[:4] if other != name]) for name in found}
 
     def together(level: float) -> PrecisionRecall:
         return _read(scored, reference, null, level=level, samples={})
 
-    return NeighbourScores(
-        *(
-            replace(one, assumptions=(*one.assumptions, _scored.not_alone(name)), together=together)
-            for name, one in scored.estimates().items()
-        )
-    )
+    for name, one in found.items():
+        alone = f"{name} says little alone: read it with {others[name]}"
+        found[name] = replace(one, assumptions=(*one.assumptions, alone), together=together)
+    return NeighbourScores(**found)
 
 
 def _read(
@@ -151,27 +157,29 @@ def _read(
 ) -> PrecisionRecall:
     """Turn what was counted into scores, and into ratios to those of the `null`, if any."""
 
-    def scores(found: NeighbourScores[Estimate]) -> NeighbourScores[Score]:
-        made = (one.made_from(**samples) for one in found.values())
-        return NeighbourScores(*(replace(one, estimator="plugin").score(level) for one in made))
+    def scores(found: Mapping[str, Estimate]) -> dict[str, Score]:
+        made = {name: one.made_from(**samples) for name, one in found.items()}
+        return {n: replace(one, estimator="plugin").score(level) for n, one in made.items()}
 
-    against = None if null is None else _null_of(null, reference, scored)
-    ratios = None if against is None else scored.ratios(against)
-    if ratios is not None and isinstance(null, str):
-        tied = warn_of("ties", tied=percent(reference.tied), k=reference.k)
-        doubts = [warn_of("grouped-reference-rows")] * reference.grouped
-        doubts += [tied] * (reference.tied > MOST_TIES)
-        ratios = NeighbourScores(
-            **{**ratios, **{name: ratios[name].warned(*doubts) for name in ("density", "coverage")}}
-        )
+    against = calibrated = None
+    if null is not None:
+        against = _null_of(null, reference, scored)
+        ratios = scored.estimates(against)
+        if isinstance(null, str):
+            tied = warn_of("ties", tied=percent(reference.tied), k=reference.k)
+            doubts = [warn_of("grouped-reference-rows")] * (reference.largest_group > 1)
+            doubts += [tied] * (reference.tied > MOST_TIES)
+            ratios |= {name: ratios[name].warned(*doubts) for name in ("density", "coverage")}
+        calibrated = NeighbourScores(**scores(ratios))
+    n, m = scored.rows
     return PrecisionRecall(
         **scores(scored.estimates()),
-        calibrated=None if ratios is None else scores(ratios),
+        calibrated=calibrated,
         null=None if against is None else NeighbourScores(*map(float, against[0])),
         drift=NeighbourScores(*map(float, scored.drift)),
         k=reference.k,
-        n=scored.n,
-        m=scored.m,
+        n=n,
+        m=m,
         level=level,
     )
 
@@ -195,26 +203,26 @@ def _check_null(null: Any, reference: NeighbourReference) -> None:
 
 def _null_of(null: Any, reference: NeighbourReference, scored: _scored.Scored) -> Float:
     """Score real data of the sizes and in the halves of the scored sample."""
-    if isinstance(null, str):
-        return scored.exact_nulls(reference.null(scored.m))
+    m = scored.rows[1]
+    if isinstance(null, str):  # of precision and recall measured, of the others known
+        held, coverage = reference.null(m), expected_coverage(*scored.sizes, scored.k)
+        known = _scored.with_f_score(*held.T, np.ones(len(held)), coverage)
+        return np.column_stack([*known.values()])
     rows = check_features("null", features_of(null))
-    if len(rows) < scored.m:
+    if len(rows) < m:
         raise InputError(
-            f"has {len(rows)} rows; pass at least as many as are scored, {scored.m}.",
-            argument="null",
+            f"has {len(rows)} rows; pass at least as many as are scored, {m}.", argument="null"
         )
-    if len(rows) > scored.m:
-        chosen = seeded(reference.seed, "null").choice(len(rows), scored.m, replace=False)
+    if len(rows) > m:
+        chosen = seeded(reference.seed, "null").choice(len(rows), m, replace=False)
         null = null[np.sort(chosen)] if isinstance(null, Sample) else rows[np.sort(chosen)]
     second = reference.scored("null", null)
-    real, more = second.seen
-    for warning in leaked(more, real):
-        if warning.severity == "unreliable":
-            raise InputError(
-                "must be a second real sample: it has rows of `real`. Pass other real rows, or "
-                "null='real'.",
-                argument="null",
-            )
+    if not all_reliable(leaked(*second.seen[::-1])):
+        raise InputError(
+            "must be a second real sample: it has rows of `real`. Pass other real rows, or "
+            "null='real'.",
+            argument="null",
+        )
     return second.values
 
 
@@ -224,53 +232,40 @@ SUMMARIES = {
     "density": "generated rows per neighbourhood of a real one, over k",
     "coverage": "share of neighbourhoods of real rows that hold a generated one",
     "f_score": "harmonic mean of precision and recall",
+    "clipped-density": "share of generated rows in usual neighbourhoods of real ones, 1 = as real",
+    "clipped-coverage": "share of good rows that would cover the real ones as well, 1 = as real",
 }
 
 
-def neighbour_metric(
-    name: str,
-    *,
-    title: str,
-    summary: str,
-    estimate: Callable[[NeighbourReference, Any, str], Estimate],
-    aliases: tuple[str, ...] = (),
-) -> MetricSpec:
-    """Describe a score by neighbours; `estimate`: from reference, sample and name of the score."""
-    return MetricSpec(
-        name=name,
-        title=title,
-        summary=summary,
-        prepare=partial(_prepare, name, estimate),
-        higher_is_better=True,
-        options=("k", "splits", "seed"),
-        aliases=aliases,
-        fixed_size=True,
-    )
+def _clipped_estimates(reference: NeighbourReference, fake: Any) -> dict[str, Estimate]:
+    return reference.scored("fake", fake, clipped_scores).estimates()
 
 
 def _prepare(
-    name: str,
-    estimate_of: Callable[[NeighbourReference, Any, str], Estimate],
-    reference: Any,
-    options: Mapping[str, Any],
-    models: Sequence[Any],
+    name: str, reference: Any, options: Mapping[str, Any], models: Sequence[Any]
 ) -> Prepared:
     prepared = NeighbourReference(reference, **options)
+    estimates = neighbour_estimates if name in NAMES else _clipped_estimates
 
     def estimate(x: Any, *, estimator: str = "debiased") -> Estimate:
         check_choice("estimator", estimator, ("debiased", "plugin"))
-        return replace(estimate_of(prepared, x, name), estimator=estimator)
+        return replace(estimates(prepared, x)[name], estimator=estimator)
 
     return Prepared(
         estimate=estimate, columns=prepared.d, minimum=prepared.minimum, sampled_reference=True
     )
 
 
-def _published(reference: NeighbourReference, x: Any, name: str) -> Estimate:
-    return neighbour_estimates(reference, x)[name]
-
-
 METRICS = tuple(
-    neighbour_metric(name, title=_scored.TITLES[name], summary=summary, estimate=_published)
+    MetricSpec(
+        name=name,
+        title=_scored.TITLES[name],
+        summary=summary,
+        prepare=partial(_prepare, name),
+        higher_is_better=True,
+        options=("k", "splits", "seed"),
+        aliases=() if name in NAMES else (name.replace("-", "_"),),
+        fixed_size=True,
+    )
     for name, summary in SUMMARIES.items()
 )

@@ -13,6 +13,7 @@ Derivation, and why nothing else does: docs/explanation/precision_recall.md.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -44,42 +45,33 @@ class NeighbourReference:
     real : array_like of shape (n, d) or Sample
     k, splits, seed
         As in `precision_recall`.
+
+    Attributes
+    ----------
+    n, d : int
+        Real rows, and features.
+    minimum : int
+        Rows below which nothing is scored.
+    largest_group : int
+        Rows of the largest group of real rows.
     """
 
     def __init__(self, real: Any, *, k: int = 5, splits: int = 40, seed: int = 0) -> None:
-        self.k = check_count("k", k)
+        self.k, self.minimum = check_count("k", k), ROWS_PER_NEIGHBOUR * k
         self.splits = check_count("splits", splits, minimum=2)
         self.seed = check_count("seed", seed, minimum=0)
         self._origin = origin_of(real)
         self._seen = self._inspected("real", real)
+        self.n, self.d = self._seen.rows.shape
         self._framed = framing(self._seen.rows)
         self._real = self._sided(self._seen.rows, self._seen.design)
+        self.largest_group = int(self._real.design.row_counts.max())
         self._nulls: dict[int, Float] = {}
 
-    @property
-    def n(self) -> int:
-        """Real rows."""
-        return len(self._seen.rows)
+    def scored(self, name: str, fake: Any, count: Count | None = None) -> Scored:
+        """Count for the sample `fake`; `name`: what it is called in an error.
 
-    @property
-    def d(self) -> int:
-        """Number of features."""
-        return int(self._seen.rows.shape[1])
-
-    @property
-    def minimum(self) -> int:
-        """Rows below which nothing is scored."""
-        return ROWS_PER_NEIGHBOUR * self.k
-
-    @property
-    def seen(self) -> Checked:
-        """The reference, and how it was drawn."""
-        return self._seen
-
-    def sides(self, name: str, fake: Any) -> tuple[Sided, Sided, Checked, int]:
-        """Prepare both samples; return them, what was seen of `fake`, and its rows as given.
-
-        `name`: what it is called in an error.
+        `count`: by default the scores of `PrecisionRecall`.
         """
         check_same_encoder({f"`{name}`": origin_of(fake), "`real`": self._origin})
         fake = converted(name, fake)
@@ -87,20 +79,11 @@ class NeighbourReference:
         seen = self._inspected(name, self._thinned(name, fake))
         check_same_dimension(name, seen.rows.shape[1], "real", self.d)
         with threads_for(float(given) * max(self.n, given) * self.d):
-            return self._real, self._sided(seen.rows, seen.design), seen, given
-
-    def scored(self, name: str, fake: Any) -> Scored:
-        """Count for the sample `fake`; `name`: what it is called in an error."""
-        real, sided, seen, given = self.sides(name, fake)
-        with threads_for(float(given) * max(self.n, given) * self.d):
-            four = four_scores(real, sided, self.k)
-        return Scored(
-            values=with_f_score(four),
-            sizes=(sizes(real.half), sizes(sided.half)),
-            k=self.k,
-            given=given,
-            seen=(self._seen, seen),
-        )
+            sided = self._sided(seen.rows, seen.design)
+            found = (count or five_scores)(self._real, sided, self.k)
+        values = np.column_stack([*found.values()])
+        rows = sizes(self._real.half), sizes(sided.half)
+        return Scored(values, tuple(found), rows, self.k, given, (self._seen, seen))
 
     def null(self, m: int) -> Float:
         """Score real rows: of the sizes of the reference and of `m` generated rows.
@@ -111,8 +94,8 @@ class NeighbourReference:
             Precision and recall, of all rows and of all halves.
         """
         if m not in self._nulls:
-            whole = self._held(self._real)
-            part = whole if m >= self.n else self._held(self._part(m))
+            whole = held_by_others(self._real, self.k)
+            part = whole if m >= self.n else held_by_others(self._part(m), self.k)
             self._nulls[m] = np.stack([whole, part], axis=1)
         return self._nulls[m]
 
@@ -123,16 +106,6 @@ class NeighbourReference:
         if squares.shape[1] <= self.k:
             return 0.0
         return float((squares[:, self.k - 1] == squares[:, self.k]).mean())
-
-    @property
-    def grouped(self) -> bool:
-        """Whether real rows come in groups."""
-        return self._real.design.units < self._real.design.n
-
-    @property
-    def largest_group(self) -> int:
-        """Rows of the largest group of real rows."""
-        return int(self._real.design.row_counts.max())
 
     def _inspected(self, name: str, x: Any) -> Checked:
         return inspected(name, x, self.minimum, f"k = {self.k}")
@@ -145,17 +118,12 @@ class NeighbourReference:
         rows = np.flatnonzero(np.isin(design.unit, order[filled]))
         return self._sided(self._seen.rows[rows], design.restricted(rows))
 
-    def _held(self, sided: Sided) -> Float:
-        if sided.design.units == sided.design.n:
-            return held_by_others(sided)
-        return held_by_other_units(sided, self.k)
-
     def _sided(self, rows: Rows, design: Design | None) -> Sided:
         design = design or row_design(len(rows))
         half = random_halves(design, self.splits, self.seed)
         framed = self._framed(rows)
         largest = min(int(design.row_counts.max()), LARGEST_GROUP)
-        kept = max(64, 8 * self.k, 4 * (self.k + largest) if largest > 1 else 0)
+        kept = max(64, 8 * self.k, 4 * (self.k + largest))
         radii = None
         while radii is None:  # halves of whole groups may need more neighbours
             near = Neighbours.of(framed, min(kept, len(rows) - 1))
@@ -289,43 +257,38 @@ class Held:
             self.rows[cut] += np.bincount(j[inside], minlength=len(self.others.rows))
 
 
-def four_scores(real: Sided, fake: Sided, k: int) -> Float:
-    """Score both samples, and all their halves.
+Count = Callable[[Sided, Sided, int], dict[str, Float]]
+"""From real rows, generated ones and k to scores by name: of all rows, then of either half of every
+cut in turns, shape (1 + 2 cuts,)."""
 
-    Parameters
-    ----------
-    real, fake : Sided
-    k : int
 
-    Returns
-    -------
-    ndarray of shape (1 + 2 cuts, 4)
-        Row 0: of all rows; then of either half of every cut in turns.
-    """
+def five_scores(real: Sided, fake: Sided, k: int) -> dict[str, Float]:
+    """Score both samples, and all their halves, as `Count`."""
     around_real, around_fake = Held(real, fake), Held(fake, real)
     for i, j, squares in close_pairs(real.rows, fake.rows, real.limit, fake.limit):
         around_real.add(i, j, squares)
         around_fake.add(j, i, squares)
-    columns = (
+    return with_f_score(
         shares(around_real.rows > 0, fake.half),
         shares(around_fake.rows > 0, real.half),
         by_half(around_real.balls, real.half) / (k * sizes(fake.half)),
         shares(around_real.balls > 0, real.half),
     )
-    return np.stack(columns, axis=1)
 
 
-def held_by_others(sample: Sided) -> Float:
+def held_by_others(sample: Sided, k: int) -> Float:
     """Share of rows in the ball of another row of the same sample: what real rows get.
 
     It is the precision of each row against the rest, exactly: without the row, only balls that held
-    it grow.
+    it grow. With groups, of each group against the rest.
 
     Returns
     -------
     ndarray of shape (1 + 2 cuts,)
     """
-    return shares(held_among(sample).rows > 0, sample.half)
+    alone = sample.design.units == sample.design.n
+    held = held_among(sample).rows > 0 if alone else held_by_other_units(sample, k)
+    return shares(held, sample.half)
 
 
 def held_among(sample: Sided) -> Held:
@@ -339,8 +302,8 @@ def held_among(sample: Sided) -> Held:
     return held
 
 
-def held_by_other_units(sample: Sided, k: int) -> Float:
-    """Precision of each group of rows against the rest of its sample, as `held_by_others`.
+def held_by_other_units(sample: Sided, k: int) -> Halves:
+    """Say which rows are in the ball of a row of another group, for every cut.
 
     Without the group of row i, the ball of j holds i if fewer than k rows of other groups are
     closer to j.
@@ -367,7 +330,7 @@ def held_by_other_units(sample: Sided, k: int) -> Float:
         same[order] = before[run_tie] - before[run]
         inside = alive & other & (closer - same < k)
         held[cut, index.ravel()[inside]] = True
-    return shares(held, sample.half)
+    return held
 
 
 def sizes(half: Halves) -> Float:

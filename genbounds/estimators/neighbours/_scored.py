@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from genbounds._tables import InHand, Line
-from genbounds._text import listed, percent
+from genbounds._text import percent
 from genbounds.core.checks import Checked, drawing_warnings, drawn
 from genbounds.core.estimate import (
     Estimate,
@@ -31,9 +31,16 @@ TITLES = {
     "density": "Density",
     "coverage": "Coverage",
     "f_score": "F-score of precision and recall",
+    "clipped-density": "Clipped density",
+    "clipped-coverage": "Clipped coverage",
 }
-NAMES = tuple(TITLES)
+NAMES = tuple(TITLES)[:5]
 DENSITY = NAMES.index("density")
+NO_SHARES = ("density", "clipped-density", "clipped-coverage")
+"""Scores that may exceed 1."""
+
+CROWDED = ("precision", "density", "coverage")
+"""Scores that crowded generated rows make too good."""
 
 T = TypeVar("T")
 
@@ -208,11 +215,12 @@ class Scored:
 
     Attributes
     ----------
-    values : ndarray of shape (1 + 2 splits, 5)
-        Precision, recall, density, coverage and F-score of all rows, then of both halves of every
-        cut in turns.
+    values : ndarray of shape (1 + 2 splits, scores)
+        Every score of all rows, then of both halves of every cut in turns.
+    names : tuple of str
+        What the columns are.
     sizes : tuple of ndarray
-        Real and generated rows behind each.
+        Real and generated rows behind each row of them.
     k : int
     given : int
         Generated rows before they were thinned.
@@ -221,22 +229,18 @@ class Scored:
     """
 
     values: Float
+    names: tuple[str, ...]
     sizes: tuple[Float, Float]
     k: int
     given: int
     seen: tuple[Checked, Checked]
 
     @property
-    def n(self) -> int:
-        """Real rows."""
-        return len(self.seen[0].rows)
+    def rows(self) -> tuple[int, int]:
+        """Real rows, and generated ones as used."""
+        return len(self.seen[0].rows), len(self.seen[1].rows)
 
-    @property
-    def m(self) -> int:
-        """Generated rows, as used."""
-        return len(self.seen[1].rows)
-
-    @property
+    @cached_property
     def drift(self) -> Float:
         """Mean of the scores at half the size, over those of all rows."""
         return _drift(self.values)
@@ -251,145 +255,129 @@ class Scored:
         whole, half = self.values[0], self.values[1:].mean(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             found: Float = np.sqrt(whole * (1.0 - whole) / (half * (1.0 - half)))
-        found[DENSITY] = 1.0  # no share
+        found[[name in NO_SHARES for name in self.names]] = 1.0
         return np.fmax(found, 1.0)
 
-    def estimates(self) -> NeighbourScores[Estimate]:
-        """Estimate the scores as published."""
-        return NeighbourScores(
-            *(self._estimate(at, values) for at, values in enumerate(self.values.T))
-        )
-
-    def ratios(self, null: Float) -> NeighbourScores[Estimate]:
-        """Estimate the scores as multiples of the `null`, of the same shape, in every half."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            columns = (self.values / null).T
-        ratios = (
-            replace(
-                self._estimate(at, values, float(null[0, at])),
-                title=f"{TITLES[NAMES[at]]} relative to real rows",
-                statistic="",
-                upper_limit=math.inf,
-            )
-            for at, values in enumerate(columns)
-        )
-        return NeighbourScores(*ratios)
-
-    def exact_nulls(self, held: Float) -> Float:
-        """Return what real rows get: `held` for precision and recall, known for the others."""
-        n, m = self.sizes
-        return with_f_score(
-            np.stack(
-                [held[:, 0], held[:, 1], np.ones_like(n), expected_coverage(n, m, self.k)], axis=1
-            )
-        )
-
-    def _estimate(self, at: int, values: Float, null: float | None = None) -> Estimate:
-        """Estimate one score, or its multiple of a `null`, from all rows and every half."""
-        name, value = NAMES[at], float(values[0])
-        drift = float(_drift(values[:, None])[0])
-        doubts = self._doubts(at, value, drift)
-        constant = self._is_constant(at)
-        differences = (values[1::2] - values[2::2]) / 2.0
-        halves = (float(self.widening[at]) if constant or not doubts else math.nan) * differences
-        variance, limits = float(np.mean(halves**2)), None
-        if constant:
-            variance, limits = self._of_constant(at, null)
-        elif null is None and at != DENSITY and not doubts:
-            # As many independent rows would vary as halves do. Limits about a share near 0 or 1 are
-            # far from symmetrical.
-            half = values[1:].mean()
-            rows = float(half * (1.0 - half) / np.mean(differences**2))
-            limits = share_interval(value, rows, degrees=float(differences.size))
-        fake, density = self.seen[1], float(self.values[0, DENSITY])
-        crowded = [warn_of("hubs", density=density)] * (
-            density > CENTRAL and name not in ("recall", "f_score")
-        )
-        return Estimate(
-            title=TITLES[name],
-            method="neighbours",
-            value=value,
-            sample=SampleError(
-                n=self.m,
-                variance=variance,
-                degrees_of_freedom=float(halves.size),
-                units=fake.labels,
-                row_ids=fake.single_ids,
-            ),
-            reference=SampleError(n=self.n),
-            halves=halves,
-            own_interval=limits,
-            combined=constant,
-            lower_limit=0.0,
-            upper_limit=math.inf if at == DENSITY else 1.0,
-            higher_is_better=True,
-            statistic=f"{name} of {self.m} generated and {self.n} real rows with k = {self.k}",
-            warnings=(*self._warnings(), *doubts, *crowded),
-            assumptions=self._assumptions(),
-            details=self._details(drift),
-        )
-
-    def _is_constant(self, at: int) -> bool:
-        """Whether no row counts, or all do in every half: halves then say nothing."""
-        counted = self.values[:, at]
-        return at != DENSITY and bool(counted[0] == 0.0 or (counted == 1.0).all())
-
-    def _doubts(self, at: int, value: float, drift: float) -> tuple[Diagnostic, ...]:
-        """Warn where halves do not show how the score varies."""
-        name, counted = NAMES[at], self.values[:, at]
-        if self._is_constant(at):
-            return (warn_of("extreme-share", name=name, counted=counted[0]),)
-        if (counted[1::2] == counted[2::2]).all():
-            return (warn_of("no-halves", name=name, counted=counted[0]),)
-        if abs(drift - 1.0) <= LARGEST_DRIFT and self.widening[at] <= LARGEST_WIDENING:
-            return ()
-        return (warn_of("halves-disagree", name=name, value=value, drift=drift * value),)
-
-    def _of_constant(self, at: int, null: float | None) -> tuple[float, OwnInterval | None]:
-        """Variance and limits of a share of 0 or 1: those of as many independent rows."""
-        real, fake = (float(seen.drawing.units) for seen in self.seen)
-        # Of both samples, where a score has shares of two.
-        counts = {"precision": fake, "recall": real, "coverage": real}
-        units, share = counts.get(NAMES[at], min(real, fake)), float(self.values[0, at])
-        scale = 1.0 if null is None else 1.0 / null if null > 0.0 else math.inf
-        added = (share * units + 0.5) / (units + 1.0)
-        limits = partial(scaled_ends, share_interval(share, units), scale)
-        return added * (1.0 - added) / units * scale**2, limits
-
-    def _warnings(self) -> tuple[Diagnostic, ...]:
+    @cached_property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """What both samples show, whatever the score."""
         real, fake = self.seen
         designs = [one.drawing for one in self.seen]
         free = min(design.free_units for design in designs)
         few = small_sample(min(design.units for design in designs), units=free)
         return (*drawing_warnings(fake, real), *few)
 
-    def _assumptions(self) -> tuple[str, ...]:
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What all intervals assume."""
         real, fake = (drawn(one.design) for one in self.seen)
-        how = fake if fake == real else f"generated: {fake}; real: {real}"
-        thinned = f"a random {self.m} of {self.given} generated rows, as many as real ones"
+        m = self.rows[1]
         return (
-            how,
-            *([thinned] if self.given > self.m else []),
+            fake if fake == real else f"generated: {fake}; real: {real}",
+            *[f"a random {m} of {self.given} generated rows, as many as real ones"]
+            * (self.given > m),
             f"the interval is for the expected score at these sample sizes with k = {self.k}; at "
             "other sizes, or with another k, it is another score",
         )
 
-    def _details(self, drift: float) -> tuple[str, ...]:
-        every = ", ".join(
-            f"{name} {value:.4g}" for name, value in zip(NAMES, self.values[0], strict=True)
+    def estimates(self, null: Float | None = None) -> dict[str, Estimate]:
+        """Estimate the scores, or how many times those of a `null` they are, in every half."""
+        nulls = [None] * len(self.names) if null is None else null.T
+        return {
+            name: self._estimate(name, counted, real)
+            for name, counted, real in zip(self.names, self.values.T, nulls, strict=True)
+        }
+
+    def _estimate(self, name: str, counted: Float, null: Float | None) -> Estimate:
+        """Estimate one score from all rows and every half."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = counted if null is None else counted / null
+        value, drift = float(values[0]), float(_drift(values))
+        share = name not in NO_SHARES
+        # Where no row counts, or all do in every half, halves say nothing.
+        constant = share and bool(counted[0] == 0.0 or (counted == 1.0).all())
+        widening = float(self.widening[self.names.index(name)])
+        doubts = _doubts(name, counted, constant, widening, (value, drift))
+        moved = (values[1::2] - values[2::2]) / 2.0
+        halves = (widening if constant or not doubts else math.nan) * moved
+        variance, limits = float(np.mean(halves**2)), None
+        if constant:
+            variance, limits = self._of_constant(name, counted[0], null)
+        elif null is None and share and not doubts:
+            # As many independent rows would vary as halves do. Limits about a share near 0 or 1 are
+            # far from symmetrical.
+            half = values[1:].mean()
+            rows = float(half * (1.0 - half) / np.mean(moved**2))
+            limits = share_interval(value, rows, degrees=float(moved.size))
+        (n, m), fake = self.rows, self.seen[1]
+        statistic = f"{name} of {m} generated and {n} real rows with k = {self.k}"
+        return Estimate(
+            title=TITLES[name] + " relative to real rows" * (null is not None),
+            method="neighbours",
+            value=value,
+            sample=SampleError(
+                n=m,
+                variance=variance,
+                degrees_of_freedom=float(halves.size),
+                units=fake.labels,
+                row_ids=fake.single_ids,
+            ),
+            reference=SampleError(n=n),
+            halves=halves,
+            own_interval=limits,
+            combined=constant,
+            lower_limit=0.0,
+            upper_limit=1.0 if share and null is None else math.inf,
+            higher_is_better=True,
+            statistic=statistic if null is None else "",
+            warnings=(*self.warnings, *doubts, *self._crowded(name)),
+            assumptions=self.assumptions,
+            details=self._details(name, drift),
         )
+
+    def _crowded(self, name: str) -> list[Diagnostic]:
+        if name not in CROWDED or self.values[0, DENSITY] <= CENTRAL:
+            return []
+        return [warn_of("hubs", density=float(self.values[0, DENSITY]))]
+
+    def _of_constant(
+        self, name: str, share: float, null: Float | None
+    ) -> tuple[float, OwnInterval | None]:
+        """Variance and limits of a share of 0 or 1: those of as many independent rows."""
+        real, fake = (float(seen.drawing.units) for seen in self.seen)
+        # Of both samples, where a score has shares of two.
+        units = {"precision": fake, "recall": real, "coverage": real}.get(name, min(real, fake))
+        scale = 1.0
+        if null is not None:
+            scale = 1.0 / float(null[0]) if null[0] > 0.0 else math.inf
+        added = (float(share) * units + 0.5) / (units + 1.0)
+        limits = partial(scaled_ends, share_interval(float(share), units), scale)
+        return added * (1.0 - added) / units * scale**2, limits
+
+    def _details(self, name: str, drift: float) -> tuple[str, ...]:
+        every = zip(self.names, self.values[0], strict=True)
+        n, m = self.rows
         return (
-            f"all together: {every}",
-            f"k = {self.k}, {self.n} real and {self.m} generated rows",
+            f"all together: {', '.join(f'{name} {value:.4g}' for name, value in every)}",
+            f"k = {self.k}, {n} real and {m} generated rows",
             f"standard error from {len(self.values) // 2} random halvings of both samples",
             *([f"half the rows score {drift:.3f} times as much"] if math.isfinite(drift) else []),
+            *["not cut off at 1, as published numbers are"] * name.startswith("clipped"),
         )
 
 
-def not_alone(name: str) -> str:
-    """Say with which of the four scores another is read."""
-    others = listed([other for other in NAMES[:4] if other != name])
-    return f"{name} says little alone: read it with {others}"
+def _doubts(
+    name: str, counted: Float, constant: bool, widening: float, found: tuple[float, float]
+) -> tuple[Diagnostic, ...]:
+    """Warn where halves do not show how the score varies; `found`: value and drift."""
+    value, drift = found
+    if constant:
+        return (warn_of("extreme-share", name=name, counted=counted[0]),)
+    if (counted[1::2] == counted[2::2]).all():
+        return (warn_of("no-halves", name=name, counted=counted[0]),)
+    if abs(drift - 1.0) <= LARGEST_DRIFT and widening <= LARGEST_WIDENING:
+        return ()
+    return (warn_of("halves-disagree", name=name, value=value, drift=drift * value),)
 
 
 def expected_coverage(n: Float, m: Float, k: int) -> Float:
@@ -402,12 +390,12 @@ def expected_coverage(n: Float, m: Float, k: int) -> Float:
     return np.asarray(1.0 - np.prod((n - 1.0 - i) / (n - 1.0 + m - i), axis=0))
 
 
-def with_f_score(four: Float) -> Float:
-    """Append the harmonic mean of precision and recall, the first two columns; 0 if both are."""
-    precision, recall = four[:, 0], four[:, 1]
+def with_f_score(*four: Float) -> dict[str, Float]:
+    """Add the harmonic mean of precision and recall, the first two of four; 0 if both are."""
+    precision, recall = four[:2]
     both = precision + recall
     f_score = np.divide(2.0 * precision * recall, both, out=np.zeros_like(both), where=both > 0.0)
-    return np.column_stack([four, f_score])
+    return dict(zip(NAMES, (*four, f_score), strict=True))
 
 
 def _drift(values: Float) -> Float:
