@@ -131,7 +131,7 @@ def check_score(function: Any, x: Any, y: Any = None) -> ScoreCheck:
     with validation.blamed("function", of=name):
         score = engine.weighted_function(function, rows)
         try:
-            first = engine.slopes(score, designs, derivative="hessian")
+            first = engine.Slopes(score, designs, derivative="hessian")
         except InputError as error:
             return _refused(f"the function {error.text}")
         if refusal := not_of_weights(function, rows, first):
@@ -199,7 +199,7 @@ def how_curved(
     steps = engine.Steps(designs)
     signs = [steps.signs(range(len(designs)), rng) for _ in range(DIRECTIONS)]
     secants = (
-        engine.slopes(score, designs, derivative="secant", step=engine.STEP / part)
+        engine.Slopes(score, designs, derivative="secant", step=engine.STEP / part)
         for part in (1.0, 2.0)
     )
     hessian, whole, half = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from math import sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
 
 Weighted = Callable[..., Any]
 """From the weights of every sample, tensors that sum to one each, to a scalar tensor."""
-
-Slope = Callable[..., Any]
-"""From the weights u of all rows to u as a tensor, F(u) and ∇F(u)."""
 
 STEP = 0.5
 """Of a secant: half-way to a sample in which half of the units are left out."""
@@ -43,53 +39,72 @@ def weighted_function(function: Callable[..., Any], rows: list[Float]) -> Weight
     return weighted
 
 
-def _slope(
-    weighted: Weighted, sizes: Sequence[int], u: Float, *, twice: bool = False
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return u as a tensor, F(u) and ∇F(u); `twice`: which can be differentiated again.
+def _require(fine: bool, text: str) -> None:
+    """Refuse a function that returns what cannot be used."""
+    if not fine:
+        raise InputError(text, argument="function")
 
-    The weights of every sample are divided by their sum.
+
+class Slopes:
+    """A score at the weights of its samples: value, gradient, products with the Hessian.
+
+    "hessian": exact derivatives, by differentiating the gradient. "secant": differences of
+    gradients, for scores that are piecewise linear in the weights. Their Hessian is zero almost
+    everywhere and their gradient jumps; how they curve from one sample to the next is what differs
+    between gradients, and the mean of these, over all that was looked at, is the gradient.
     """
-    import torch
 
-    at = torch.tensor(u, dtype=torch.float64, requires_grad=True)
-    value = weighted(*(part / part.sum() for part in at.split(list(sizes))))
-    if not isinstance(value, torch.Tensor) or value.numel() != 1:
-        raise InputError("must return one number, as a torch tensor.", argument="function")
-    if value.dtype != torch.float64:
-        raise InputError(
+    def __init__(
+        self, weighted: Weighted, designs: Sequence[Design], *, derivative: str, step: float = STEP
+    ) -> None:
+        self._weighted, self._sizes = weighted, [design.n for design in designs]
+        self._u: Float = np.concatenate([design.weights for design in designs])
+        self._step = step if derivative == "secant" else 0.0
+        self._at, value, self._g = self._slope(self._u, twice=not self._step)
+        self.value = float(value.detach())
+        self._sum, self._count = np.zeros_like(self._u), 0  # of gradients at the ends of secants
+
+    @property
+    def gradient(self) -> Float:
+        """∇F."""
+        if not self._step:
+            return np.asarray(self._g.detach().numpy())
+        return self._sum / max(self._count, 1)
+
+    def _slope(self, u: Float, *, twice: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+        """Return u as a tensor, F(u) and ∇F(u); `twice`: which can be differentiated again.
+
+        The weights of every sample are divided by their sum.
+        """
+        import torch
+
+        at = torch.tensor(u, dtype=torch.float64, requires_grad=True)
+        value = self._weighted(*(part / part.sum() for part in at.split(self._sizes)))
+        one = isinstance(value, torch.Tensor) and value.numel() == 1
+        _require(one, "must return one number, as a torch tensor.")
+        _require(
+            value.dtype == torch.float64,
             f"returns {value.dtype}; rows and weights are float64: keep them so.",
-            argument="function",
         )
-    if not value.isfinite():
-        raise InputError(f"returns {value.item()} for these rows.", argument="function")
-    if not value.requires_grad:
-        raise InputError(
+        _require(bool(value.isfinite()), f"returns {value.item()} for these rows.")
+        _require(
+            value.requires_grad,
             "returns a number without a gradient: compute it from the weights, in torch, "
             "without .item(), .detach() or NumPy.",
-            argument="function",
         )
-    value = value.reshape(())
-    (g,) = torch.autograd.grad(value, at, create_graph=twice)
-    if not g.isfinite().all():
-        raise InputError(
+        value = value.reshape(())
+        (g,) = torch.autograd.grad(value, at, create_graph=twice)
+        _require(
+            bool(g.isfinite().all()),
             "has a gradient in the weights that is not finite at these rows (a root of 0, a "
             "logarithm of 0?).",
-            argument="function",
         )
-    return at, value, g
-
-
-class HessianSlopes:
-    """Exact derivatives, by differentiating the gradient."""
-
-    def __init__(self, slope: Slope, u: Float) -> None:
-        self._at, value, self._g = slope(u, twice=True)
-        self.value = float(value.detach())
-        self.gradient: Float = np.asarray(self._g.detach().numpy())
+        return at, value, g
 
     def product(self, direction: Float) -> Float:
         """H times a direction."""
+        if self._step:
+            return self._secant(direction)
         import torch
 
         if not self._g.requires_grad:  # linear in the weights
@@ -103,87 +118,45 @@ class HessianSlopes:
             materialize_grads=True,
         )
         found: Float = out.numpy()
-        if not np.isfinite(found).all():
-            raise InputError(
-                "has second derivatives in the weights that are not finite (equal eigenvalues?).",
-                argument="function",
-            )
+        _require(
+            bool(np.isfinite(found).all()),
+            "has second derivatives in the weights that are not finite (equal eigenvalues?).",
+        )
         return found
 
-
-class SecantSlopes:
-    """Differences of gradients, for scores that are piecewise linear in the weights.
-
-    Their Hessian is zero almost everywhere and their gradient jumps; how they curve from one sample
-    to the next is what differs between gradients, and the mean of these is the gradient.
-    """
-
-    def __init__(self, slope: Slope, u: Float, *, step: float = STEP) -> None:
-        self._slope, self._u, self._step = slope, u, step
-        self.value = float(slope(u)[1].detach())
-        self._sum, self._count = np.zeros_like(u), 0
-
-    @property
-    def gradient(self) -> Float:
-        """The mean of ∇F over all that was looked at."""
-        return self._sum / max(self._count, 1)
-
-    def product(self, direction: Float) -> Float:
-        """H times a direction."""
+    def _secant(self, direction: Float) -> Float:
         moved = self._u > 0.0
         largest = float(np.abs(direction[moved] / self._u[moved]).max(initial=0.0))
         if largest == 0.0:
             return np.zeros_like(direction)
         # Weights stay positive; a direction may have any length.
         t = min(self._step, 0.9 / largest)
-        ahead, behind = (
-            self._slope(self._u + sign * t * direction)[2].numpy() for sign in (1.0, -1.0)
-        )
+        ahead, behind = (self._slope(self._u + s * direction)[2].numpy() for s in (t, -t))
         self._sum += ahead + behind
         self._count += 2
         return np.asarray((ahead - behind) / (2.0 * t))
-
-
-Slopes = HessianSlopes | SecantSlopes
-"""A score at the weights of the sample: value, gradient, products with the Hessian."""
-
-
-def slopes(
-    weighted: Weighted, designs: Sequence[Design], *, derivative: str, step: float = STEP
-) -> Slopes:
-    """Return the derivatives of a score at the weights of its samples."""
-    slope = partial(_slope, weighted, [design.n for design in designs])
-    u = np.concatenate([design.weights for design in designs])
-    if derivative == "secant":
-        return SecantSlopes(slope, u, step=step)
-    return HessianSlopes(slope, u)
 
 
 class Steps:
     """P of one sample or of two: how the units of their designs move the weights.
 
     Units of two samples that have a name in common are one unit. `units` has for each sample the
-    numbers of its units among those of all samples.
+    numbers of its units among those of all samples; `blocks` the samples that are probed together,
+    because they share units.
     """
 
     def __init__(self, designs: Sequence[Design]) -> None:
         self.designs = list(designs)
         self.shared = len(self.designs) == 2 and shared_units(*self.designs, least=1) is not None
+        every = range(len(self.designs))
+        self.blocks = [list(every)] if self.shared else [[k] for k in every]
+        ends = np.cumsum([design.units for design in self.designs])
+        numbers = np.arange(ends[-1])
         if self.shared:
-            labels = np.concatenate([np.asarray(design.labels) for design in self.designs])
-            names, numbers = np.unique(labels, return_inverse=True)
-            self.size = names.size
-            self.units = np.split(numbers, [self.designs[0].units])
-        else:
-            ends = np.cumsum([design.units for design in self.designs])
-            self.size = int(ends[-1])
-            self.units = np.split(np.arange(self.size), ends[:-1])
-
-    @property
-    def blocks(self) -> list[list[int]]:
-        """Samples that are probed together: those that share units."""
-        every = list(range(len(self.designs)))
-        return [every] if self.shared else [[k] for k in every]
+            labels = [np.asarray(design.labels) for design in self.designs]
+            numbers = np.unique(np.concatenate(labels), return_inverse=True)[1]
+        self.size = int(numbers.max()) + 1
+        self.units = np.split(numbers, ends[:-1])
 
     def spread(self, s: Float) -> Float:
         """P s: from one number per unit to one per row."""
@@ -282,7 +255,7 @@ def expand(
     shared_variance : float
         What units that both samples share add to the variance.
     """
-    found = slopes(weighted, designs, derivative=derivative)
+    found = Slopes(weighted, designs, derivative=derivative)
     steps = Steps(designs)
     rng = seeded(seed, "signs")
     probed = [_probe(steps, block, found, probes, rng) for block in steps.blocks]
