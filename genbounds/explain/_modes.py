@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -275,26 +276,29 @@ def _side(name: str, x: Any) -> Checked:
 
 def _divided(
     fake: Design, real: Design, rng: np.random.Generator
-) -> tuple[tuple[Index, Index], tuple[Index, Index]]:
+) -> tuple[list[Index], list[Index]]:
     """Return the rows of either sample that find regions, and those that are counted.
 
-    Groups, and those that both samples share, are on one side of the division.
+    Groups, and those that both samples share, are on one side of the division. Of a group one row
+    is counted, drawn at random.
     """
     labels = [design.labels for design in (fake, real) if design.labels is not None]
-    shared = (
-        np.intersect1d(labels[0], labels[1]) if len(labels) == 2 and any_shared(labels) else None
-    )
+    shared = len(labels) == 2 and any_shared(labels)
     of_real = _halves("real", real, rng)
-    named = None if shared is None else (real.labels, of_real)
-    of_fake = _halves("fake", fake, rng, named)
-    fake_rows, real_rows = fake.rows_of_halves(of_fake), real.rows_of_halves(of_real)
-    counted_fake = _one_of_each(fake.unit, fake_rows[1], rng)
-    counted_real = _one_of_each(real.unit, real_rows[1], rng)
-    if shared is not None:  # what both samples share counts in one of them: counts are independent
-        in_fake = rng.random(shared.size) < 0.5
-        counted_fake = _without(fake, counted_fake, shared[~in_fake])
-        counted_real = _without(real, counted_real, shared[in_fake])
-    return (fake_rows[0], real_rows[0]), (counted_fake, counted_real)
+    of_fake = _halves("fake", fake, rng, (real.labels, of_real) if shared else None)
+    found, counted = [], []
+    for design, half in ((fake, of_fake), (real, of_real)):
+        rows, others = design.rows_of_halves(half)
+        others = rng.permutation(others)
+        _, first = np.unique(design.unit[others], return_index=True)
+        found.append(rows)
+        counted.append(np.sort(others[first]))
+    if shared:  # what both samples share counts in one of them: counts are independent
+        names = np.intersect1d(labels[0], labels[1])
+        in_fake = rng.random(names.size) < 0.5
+        for k, (design, left) in enumerate(((fake, names[~in_fake]), (real, names[in_fake]))):
+            counted[k] = counted[k][~np.isin(labels[k][design.unit[counted[k]]], left)]
+    return found, counted
 
 
 def _halves(name: str, design: Design, rng: np.random.Generator, named: Any = None) -> Index:
@@ -308,40 +312,27 @@ def _halves(name: str, design: Design, rng: np.random.Generator, named: Any = No
     return half
 
 
-def _without(design: Design, rows: Index, names: NDArray[Any]) -> Index:
-    """Return the rows whose groups do not have these names."""
-    assert design.labels is not None
-    return rows[~np.isin(design.labels[design.unit[rows]], names)]
-
-
-def _one_of_each(unit: Index, rows: Index, rng: np.random.Generator) -> Index:
-    """Return one of the rows of every unit, at random."""
-    rows = rng.permutation(rows)
-    _, first = np.unique(unit[rows], return_index=True)
-    return np.asarray(np.sort(rows[first]))
-
-
-def _tested(cells: list[Cell], counted: tuple[Index, Index], error: float) -> list[Region]:
+def _tested(cells: list[Cell], counted: Sequence[Index], error: float) -> list[Region]:
     """Compare the shares of the counted rows in every cell."""
-    n, n0 = counted[0].size, counted[1].size
-    counts = [(int(c.fake[counted[0]].sum()), int(c.real[counted[1]].sum())) for c in cells]
-    pairs = [  # that which is to have more of it first
-        (k, n, k0, n0) if cell.more else (k0, n0, k, n)
-        for cell, (k, k0) in zip(cells, counts, strict=True)
-    ]
-    pvalues = [fisher(*pair) for pair in pairs]
+    n, n0 = (rows.size for rows in counted)
+    tables = []
+    for cell in cells:
+        k, k0 = (int(part[of].sum()) for part, of in zip(cell.parts, counted, strict=True))
+        # That which is to have more of it first.
+        tables.append((k, n, k0, n0) if cell.more else (k0, n0, k, n))
+    pvalues = [fisher(*table) for table in tables]
     regions = []
-    for cell, (k, k0), pair, p, adjusted in zip(
-        cells, counts, pairs, pvalues, holm(pvalues), strict=True
-    ):
-        low, high = ratio_interval(*pair, error / len(cells))
+    for cell, table, p, adjusted in zip(cells, tables, pvalues, holm(pvalues), strict=True):
+        fake, real = table[0] / table[1], table[2] / table[3]
+        low, high = ratio_interval(*table, error / len(cells))
         if not cell.more:
+            fake, real = real, fake
             low, high = (math.inf if end == 0.0 else 1.0 / end for end in (high, low))
         sure = adjusted <= error and (low > 1.0 if cell.more else high < 1.0)
         region = Region(
-            kind=_kind(k / n, k0 / n0, low, high) if sure else "even",
-            share_real=k0 / n0,
-            share_fake=k / n,
+            kind=_kind(fake, real, low, high) if sure else "even",
+            share_real=real,
+            share_fake=fake,
             low=low,
             high=high,
             pvalue=p,
@@ -389,55 +380,59 @@ class Cell:
 
     Attributes
     ----------
-    fake, real : ndarray of bool, shape (n,)
-        Of all rows, also of those that did not help to find it.
-    nearest : dict of str to ndarray of int
-        Rows of "fake" and of "real" in it, the nearest to its centre first.
+    parts : tuple of ndarray of bool
+        Of all generated rows and of all real ones, also of those that did not help to find it.
     more : bool
         Whether the discovery rows show more generated rows there than real ones.
+    nearest : dict of str to ndarray of int
+        Rows of "fake" and of "real" in it, the nearest to its centre first.
     """
 
-    fake: Mask
-    real: Mask
-    nearest: dict[str, Index]
+    parts: tuple[Mask, Mask]
     more: bool
+    nearest: dict[str, Index] = field(default_factory=dict)
 
     def repeats(self, other: Cell) -> bool:
         """Whether it shows what `other` shows: most rows of one of them are in both."""
-        mine, its = (np.concatenate([cell.fake, cell.real]) for cell in (self, other))
+        mine, its = (np.concatenate(cell.parts) for cell in (self, other))
         common = (mine & its).sum()
         return bool(self.more == other.more and common > OVERLAP * min(mine.sum(), its.sum()))
 
 
 def find_cells(
-    fake: NDArray[Any], real: NDArray[Any], halves: tuple[Index, Index], seed: int
+    fake: NDArray[Any], real: NDArray[Any], halves: Sequence[Index], seed: int
 ) -> list[Cell]:
     """Return the cells whose shares differ most among the discovery rows, those first.
 
     Parameters
     ----------
     fake, real : ndarray of shape (n, d)
-    halves : tuple of ndarray
+    halves : sequence of ndarray
         The discovery rows of each. Nothing else decides what the cells are.
     seed : int
     """
-    x = _scaled(fake, real, halves)
-    parts = {"fake": x[: len(fake)], "real": x[len(fake) :]}
-    discovery = dict(zip(parts, halves, strict=True))
-    candidates: list[tuple[float, dict[str, Mask], Float]] = []
-    for k, model in _fitted(parts, discovery, validation.seeded(seed, "cells")):
-        cell_of = {name: model.predict(rows) for name, rows in parts.items()}
-        in_fake, in_real = (np.bincount(cell_of[s][discovery[s]], minlength=k) for s in parts)
-        members = [{name: cell_of[name] == j for name in parts} for j in range(k)]
-        z = _z(in_fake, len(halves[0]), in_real, len(halves[1]))
-        candidates += zip(z, members, model.cluster_centers_, strict=True)
+    parts = _scaled(fake, real, halves)
+    candidates: list[tuple[float, tuple[Mask, Mask], Float]] = []
+    for k, model in _fitted(parts, halves, validation.seeded(seed, "cells")):
+        ours, theirs = (model.predict(rows) for rows in parts)
+        n, n0 = (half.size for half in halves)
+        in_fake = np.bincount(ours[halves[0]], minlength=k)
+        in_real = np.bincount(theirs[halves[1]], minlength=k)
+        p = (in_fake + in_real) / (n + n0)
+        error = np.sqrt(np.maximum(p * (1.0 - p), 1e-12) * (1.0 / n + 1.0 / n0))
+        z = (in_fake / n - in_real / n0) / error
+        pairs = ((ours == j, theirs == j) for j in range(k))
+        candidates += zip(z, pairs, model.cluster_centers_, strict=True)
     candidates.sort(key=lambda candidate: -abs(candidate[0]))
     cells: list[Cell] = []
-    for apart, member, centre in candidates:
-        nearest = {name: _nearest(parts[name], member[name], centre) for name in parts}
-        cell = Cell(member["fake"], member["real"], nearest, bool(apart > 0.0))
+    for apart, members, centre in candidates:
+        cell = Cell(members, bool(apart > 0.0))
         # Pieces of one strong change must not take the places of all others.
         if sum(cell.repeats(other) for other in cells) < CHANCES:
+            for name, rows, member in zip(("fake", "real"), parts, members, strict=True):
+                inside = np.flatnonzero(member)
+                gaps = ((rows[inside] - centre) ** 2).sum(axis=1)
+                cell.nearest[name] = inside[np.argsort(gaps, kind="stable")]
             cells.append(cell)
         if len(cells) == REGIONS:
             break
@@ -445,26 +440,23 @@ def find_cells(
 
 
 def _scaled(
-    fake: NDArray[Any], real: NDArray[Any], halves: tuple[Index, Index]
-) -> NDArray[np.float32]:
+    fake: NDArray[Any], real: NDArray[Any], halves: Sequence[Index]
+) -> list[NDArray[np.float32]]:
     """Return all rows centred, in single precision, divided so that none overflows there."""
     seen = np.concatenate([fake[halves[0]], real[halves[1]]])
     centre = seen.mean(axis=0, dtype=np.float64)
     scale = float(np.abs(seen - centre).max()) or 1.0
-    out = np.empty((len(fake) + len(real), fake.shape[1]), dtype=np.float32)
-    out[: len(fake)] = (fake - centre) / scale
-    out[len(fake) :] = (real - centre) / scale
-    return out
+    return [((rows - centre) / scale).astype(np.float32) for rows in (fake, real)]
 
 
 def _fitted(
-    parts: dict[str, NDArray[np.float32]], seen: dict[str, Index], rng: np.random.Generator
+    parts: list[NDArray[np.float32]], seen: Sequence[Index], rng: np.random.Generator
 ) -> list[tuple[int, Any]]:
     from sklearn.cluster import KMeans
 
-    rows = np.concatenate([parts[name][seen[name]] for name in parts])
+    rows = np.concatenate([part[of] for part, of in zip(parts, seen, strict=True)])
     # Either sample counts the same, however many rows it has.
-    weights = np.concatenate([np.full(len(seen[name]), 1.0 / len(seen[name])) for name in parts])
+    weights = np.concatenate([np.full(of.size, 1.0 / of.size) for of in seen])
     if len(rows) > FITTED_ROWS:
         chosen = rng.choice(len(rows), FITTED_ROWS, replace=False)
         rows, weights = rows[chosen], weights[chosen]
@@ -477,17 +469,3 @@ def _fitted(
         with silenced(Warning):  # fewer distinct rows than cells: some stay empty
             models.append((k, model.fit(rows, sample_weight=weights)))
     return models
-
-
-def _z(k: Index, n: int, k0: Index, n0: int) -> Float:
-    """Return how many standard errors the first share lies above the second."""
-    p = (k + k0) / (n + n0)
-    error = np.sqrt(np.maximum(p * (1.0 - p), 1e-12) * (1.0 / n + 1.0 / n0))
-    out: Float = (k / n - k0 / n0) / error
-    return out
-
-
-def _nearest(rows: NDArray[np.float32], member: Mask, centre: NDArray[Any]) -> Index:
-    inside = np.flatnonzero(member)
-    gaps = ((rows[inside] - centre) ** 2).sum(axis=1)
-    return inside[np.argsort(gaps, kind="stable")]
