@@ -28,7 +28,7 @@ noncentrality: beyond, the normal one covers as well, and rests on less."""
 
 NEAR_CEILING = (
     "the score is near the largest that the feature dimension allows, where it is not normal: the "
-    "interval is that of a noncentral chi-square"
+    "interval is that of a noncentral chi-square",
 )
 
 TIE_DRAWS, TIE_ROWS, TIE_SEED = 999, 2000, 20_240_104

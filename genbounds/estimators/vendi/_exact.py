@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy  # its submodules are loaded at their first use
 
 from genbounds.core.design import Index, row_design
 from genbounds.core.estimate import Estimate, SampleError
-from genbounds.core.expansion import third_order
+from genbounds.core.expansion import expand, third_order
 from genbounds.core.linalg import EPS
 from genbounds.diagnostics import Severity, warn_of
 from genbounds.estimators.kernels._rke import LEAST_ROWS, frobenius
@@ -35,13 +35,11 @@ from genbounds.estimators.vendi._spectrum import FeatureRows, from_features, fro
 from genbounds.results import Method
 from genbounds.validation import Float, InputError
 
-SPLIT_RATIO, THIRD = 8, 0.6
-SMALL_ORDER_RATIO, SMALL_ORDER_THIRD = 16, 1.0
-NEGLIGIBLE = 0.1
-"""From so many samples per dimension on, the bias of third order is left in where it is below this
-share of a standard error. It is taken to be THIRD of the second-order bias over the samples per
-dimension, the most that was measured from order 1 on (experiments/vendi/third_order.py, 0.64 for
-one distribution); below order 1 it can be more."""
+ORDERS, SMALL_ORDERS, NEGLIGIBLE = (8, 0.6), (16, 1.0), 0.1
+"""From so many samples per dimension on, the bias of third order is left in where it is below
+NEGLIGIBLE standard errors. It is taken to be that share of the second-order bias over the samples
+per dimension, the most that was measured from order 1 on (experiments/vendi/third_order.py, 0.64
+for one distribution); below order 1 it can be more."""
 
 LARGE_ERROR = 0.25
 """Squared relative error of E k² above which its logarithm is far from normal."""
@@ -72,7 +70,9 @@ def exact(job: Job) -> Estimate:
         warning = warn_of("grows-with-n-because", n=job.n, why=why)
         statistic = f"vendi, empirical at n={job.n}"
         return job.estimate("empirical", statistic, whole.value, whole.error, warnings=(warning,))
-    if math.isinf(job.order) and whole.spectrum is not None and not job.plugin:
+    if job.plugin:
+        return job.estimate("plug-in", STATISTIC, whole.value, whole.error, limit=dimension)
+    if math.isinf(job.order) and whole.spectrum is not None:
         values, coordinates = whole.spectrum.values, whole.spectrum.coordinates
         count, variance = expansion.leading_group(coordinates, values, job.n)
         if count > 1:
@@ -80,21 +80,11 @@ def exact(job: Job) -> Estimate:
     return _debiased(job, whole)
 
 
-@dataclass(frozen=True, slots=True)
-class _Whole:
+class _Whole(NamedTuple):
     """Plug-in log score of all rows with its error, and what it was computed from.
 
-    Attributes
-    ----------
-    value : float
-    error : SampleError
-    noise : float
-        Share of random parts of the rows in the variance.
-    ratio : float
-        Samples per dimension of the spectrum.
-    spectrum : Spectrum or None
-    features : FeatureRows or None
-    gram : ndarray or None
+    `noise`: share of random parts of the rows in the variance; `ratio`: samples per dimension of
+    the spectrum.
     """
 
     value: float
@@ -130,19 +120,36 @@ def _whole(job: Job) -> _Whole:
 
 
 def _debiased(job: Job, whole: _Whole) -> Estimate:
-    dimension, error = job.rows.dimension, whole.error
-    if job.plugin:
-        return job.estimate("plug-in", STATISTIC, whole.value, error, limit=dimension)
+    """Remove the bias to second order, and to third where it counts."""
+    error, ratio = whole.error, whole.ratio
     method: Method = "second-order"
     value = whole.value - error.bias
-    if _third_order_counts(job.order, whole) and job.n >= 8 * LEAST_ROWS:
-        found = _halved(job, whole, value)
-        if found is not None:
-            value, added = found
-            error = replace(error, variance=error.variance + added)
-            method = "third-order"
+    least, share = SMALL_ORDERS if job.order < 1.0 else ORDERS
+    third = share * abs(error.bias) / ratio
+    counts = ratio < least or third > NEGLIGIBLE * math.sqrt(error.variance)
+    design = job.design or row_design(job.n)
+    half_of_unit = None
+    if counts and job.n >= 8 * LEAST_ROWS:
+        half_of_unit = design.halves(np.random.default_rng(expansion.PAIRING_SEED))
+    if half_of_unit is not None:  # every stratum has enough units
+        halves, values, added = design.rows_of_halves(half_of_unit), [], 7.0 / 9.0 * whole.noise
+        for half, spectrum in zip(halves, _half_spectra(job, whole, halves), strict=True):
+            form = expansion.SpectralForm(
+                spectrum, n=half.size, order=job.order, every_row=job.every_row
+            )
+            # A half enters the score with an eighth of the weight of the whole: a quarter of the
+            # part does.
+            part = form.part_rows
+            if part is not None and job.design is None:
+                part //= 4
+            restricted = job.design and job.design.restricted(half)
+            of_half, noise = expand(form, restricted, part_rows=part, bias_only=True)
+            values.append(form.at.value - of_half.bias)
+            added += noise / 36.0
+        value, method = third_order(value, values), "third-order"
+        error = replace(error, variance=error.variance + added)
     near = near_ceiling(job, value, error.bias, error)
-    return job.estimate(method, STATISTIC, value, error, limit=dimension, **near)
+    return job.estimate(method, STATISTIC, value, error, limit=job.rows.dimension, **near)
 
 
 def near_ceiling(job: Job, value: float, bias: float, error: SampleError) -> dict[str, Any]:
@@ -158,36 +165,7 @@ def near_ceiling(job: Job, value: float, bias: float, error: SampleError) -> dic
         ceiling=math.log(dimension),
         n=job.n,
     )
-    if interval is None:
-        return {}
-    return {"own_interval": interval, "details": (ceiling.NEAR_CEILING,)}
-
-
-def _third_order_counts(order: float, whole: _Whole) -> bool:
-    least, share = (SPLIT_RATIO, THIRD) if order >= 1.0 else (SMALL_ORDER_RATIO, SMALL_ORDER_THIRD)
-    third = share * abs(whole.error.bias) / whole.ratio
-    return whole.ratio < least or third > NEGLIGIBLE * math.sqrt(whole.error.variance)
-
-
-def _halved(job: Job, whole: _Whole, value: float) -> tuple[float, float] | None:
-    """Value to third order, and what parts of the rows add to its variance beyond their noise.
-
-    None where a stratum of the design has too few units to be halved.
-    """
-    values, added = [], 7.0 / 9.0 * whole.noise
-    design = job.design or row_design(job.n)
-    half_of_unit = design.halves(np.random.default_rng(expansion.PAIRING_SEED))
-    if half_of_unit is None:
-        return None
-    halves = design.rows_of_halves(half_of_unit)
-    for half, spectrum in zip(halves, _half_spectra(job, whole, halves), strict=True):
-        form = expansion.SpectralForm(
-            spectrum, n=half.size, order=job.order, every_row=job.every_row
-        )
-        bias, noise = expansion.spectral_bias(form, job.design and job.design.restricted(half))
-        values.append(form.at.value - bias)
-        added += noise / 36.0
-    return third_order(value, values), added
+    return {} if interval is None else {"own_interval": interval, "details": ceiling.NEAR_CEILING}
 
 
 def _half_spectra(job: Job, whole: _Whole, halves: tuple[Index, Index]) -> Iterator[Spectrum]:

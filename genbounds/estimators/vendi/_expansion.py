@@ -16,9 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from genbounds.core.design import Design, Index
-from genbounds.core.estimate import SampleError
-from genbounds.core.expansion import Form, RowTerms, expand
+from genbounds.core.design import Index
+from genbounds.core.expansion import Form, RowTerms
 from genbounds.validation import Float
 
 NEGLIGIBLE = 1e-14
@@ -165,9 +164,18 @@ ZERO = 1e-13
 """Eigenvalues below this are rounding: the trace is one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Derivatives:
-    """Of g at eigenvalues in decreasing order.
+    """Of the log Vendi score at positive eigenvalues, largest first.
+
+    Parameters
+    ----------
+    values : ndarray of shape (r,)
+    order : float
+        α in (0, ∞].
+    kept : int or None
+        Truncation t, below r; None: the whole spectrum.
+    n : int
+        Sample size, which says how close two eigenvalues can be and still be told apart.
 
     Attributes
     ----------
@@ -183,13 +191,19 @@ class Derivatives:
         (g_i - g_j) / (λ_i - λ_j), zero on the diagonal, of shape (r, r).
     """
 
-    value: float
-    gradient: Float
-    slope: Float
-    curvature: Float
-    rank_one: float
-    lifted: bool
-    coupling: Coupling
+    def __init__(self, values: Float, *, order: float, kept: int | None, n: int) -> None:
+        cut = 1 if math.isinf(order) else kept
+        raised = lift(values, kept)[:cut]
+        self.value = log_vendi(values if kept is None else raised, order)
+        self.slope, self.curvature, self.rank_one = _separable(raised, order)
+        self.lifted = kept is not None and not math.isinf(order)
+        self.gradient = np.zeros(values.size)
+        self.gradient[: raised.size] = self.slope - self.slope.mean() * self.lifted
+        self.coupling: Coupling
+        if cut is None and order <= DEFINITE_ORDER:
+            self.coupling = factored_coupling(values, order)
+        else:
+            self.coupling = _cut_coupling(values, raised, self.gradient, order=order, n=n)
 
     def form(self, a: Float, b: Float) -> Float:
         """Σ_ij g_ij a_i b_j for each row of `a` and `b`, both of shape (m, r)."""
@@ -223,45 +237,6 @@ def lift(values: Float, kept: int | None) -> Float:
     head = np.zeros(kept)
     head[: min(kept, values.size)] = values[:kept]
     return np.asarray(head + (1.0 - head.sum()) / kept)
-
-
-def derivatives(values: Float, *, order: float, kept: int | None, n: int) -> Derivatives:
-    """Gradient, Hessian and divided differences of the log Vendi score.
-
-    Parameters
-    ----------
-    values : ndarray of shape (r,)
-        Positive eigenvalues, largest first.
-    order : float
-        α in (0, ∞].
-    kept : int or None
-        Truncation t, below r; None: the whole spectrum.
-    n : int
-        Sample size, which says how close two eigenvalues can be and still be told apart.
-    """
-    r = values.size
-    cut = 1 if math.isinf(order) else kept
-    top = values if cut is None else values[:cut]
-    raised = lift(values, kept)[: top.size]
-    slope, curvature, rank_one = _separable(raised, order)
-    k = top.size
-    gradient = np.zeros(r)
-    lifted = kept is not None and not math.isinf(order)
-    gradient[:k] = slope - slope.mean() if lifted else slope
-    coupling: Coupling
-    if cut is None and order <= DEFINITE_ORDER:
-        coupling = factored_coupling(values, order)
-    else:
-        coupling = _cut_coupling(values, raised, gradient, order=order, n=n)
-    return Derivatives(
-        value=log_vendi(raised if kept is not None else values, order),
-        gradient=gradient,
-        slope=slope,
-        curvature=curvature,
-        rank_one=rank_one,
-        lifted=lifted,
-        coupling=coupling,
-    )
 
 
 def _cut_coupling(
@@ -318,40 +293,13 @@ class Spectrum:
         return Spectrum(values=self.values[:count], coordinates=coordinates)
 
 
-def spectral_error(
-    form: SpectralForm, design: Design | None = None
-) -> tuple[float, SampleError, float]:
-    """Plug-in log score, its error, and the share of random parts of the rows in its variance.
-
-    From the rows' coordinates in the eigenbasis; right for any distribution of the rows.
-
-    Notes
-    -----
-    Norms are one, so an incomplete eigensystem leaves a remainder of known size: it is taken as one
-    further direction per row, at the mean of the eigenvalues that are left.
-
-    Without `every_row` of the form, a random part of the rows of a large sample stands for all of
-    them: of h(x, x) only what is not linear in z_i², whose mean over all rows is λ_i, is averaged
-    over it. Coordinates in float32 are worked on in float32.
-    """
-    error, noise = expand(form, design, part_rows=form.part_rows)
-    return form.at.value, error, noise
-
-
-def spectral_bias(form: SpectralForm, design: Design | None = None) -> tuple[float, float]:
-    """Return bias and its noise, as `spectral_error`, of half a sample.
-
-    A half enters the score with an eighth of the weight of the whole: a quarter of the part does.
-    """
-    rows = form.part_rows if form.part_rows is None or design is not None else form.part_rows // 4
-    error, noise = expand(form, design, part_rows=rows, bias_only=True)
-    return error.bias, noise
-
-
 class SpectralForm(Form):
     """The rows of a sample as a `Form`; a block is the array z of their coordinates.
 
-    Eigenvalues far beyond a cut are left out: they act through their sum alone.
+    Right for any distribution of the rows. Norms are one, so an incomplete eigensystem leaves a
+    remainder of known size: it is taken as one further direction per row, at the mean of the
+    eigenvalues that are left. Eigenvalues far beyond a cut are left out: they act through their sum
+    alone. Coordinates in float32 are worked on in float32.
 
     Parameters
     ----------
@@ -360,9 +308,11 @@ class SpectralForm(Form):
         Rows.
     order : float
     kept : int, optional
-        Truncation, as for `derivatives`.
+        Truncation, as for `Derivatives`.
     every_row : bool
-        Whether the influence of every row is wanted.
+        Whether the influence of every row is wanted. If not, a random part of the rows of a large
+        sample, `part_rows`, stands for all of them: of h(x, x) only what is not linear in z_i²,
+        whose mean over all rows is λ_i, is averaged over it.
     """
 
     seed = PAIRING_SEED
@@ -383,7 +333,7 @@ class SpectralForm(Form):
         # Of an order below 1 rare rows, whose influence is large, may carry it all.
         whole = every_row or order < 1.0
         self.part_rows = None if whole else max(PART_ROWS, PART_WORK // max(values.size, 1) ** 2)
-        at = derivatives(values, order=order, kept=kept, n=n)
+        at = Derivatives(values, order=order, kept=kept, n=n)
         self.n = self.rows_at_hand = n
         self.width, self.divisor = values.size, n - 1.0
         self.coordinates, self.at, self.values = spectrum.coordinates, at, values

@@ -14,15 +14,11 @@ import numpy as np
 
 from genbounds.core.design import Design
 from genbounds.core.estimate import Estimate, SampleError
+from genbounds.core.expansion import expand
 from genbounds.diagnostics import warn_of
 from genbounds.estimators.kernels._kernel_rows import KernelRows
 from genbounds.estimators.vendi import _spectrum as spectra
-from genbounds.estimators.vendi._expansion import (
-    PAIRING_SEED,
-    SpectralForm,
-    Spectrum,
-    spectral_error,
-)
+from genbounds.estimators.vendi._expansion import PAIRING_SEED, SpectralForm, Spectrum
 from genbounds.results import Method
 from genbounds.validation import Float, InputError
 
@@ -119,11 +115,12 @@ class Job:
     def expanded(
         self, spectrum: Spectrum, kept: int | None = None
     ) -> tuple[float, SampleError, float]:
-        """Plug-in log score of a spectrum, its error, and the noise of parts (`spectral_error`)."""
+        """Plug-in log score of a spectrum, its error, and what parts of the rows add to it."""
         form = SpectralForm(
             spectrum, n=self.n, order=self.order, kept=kept, every_row=self.every_row
         )
-        return spectral_error(form, self.design)
+        error, noise = expand(form, self.design, part_rows=form.part_rows)
+        return form.at.value, error, noise
 
     def features(self) -> spectra.FeatureRows | None:
         """Feature map, in float32 where the rows are and no power of an eigenvalue below one is."""

@@ -27,8 +27,6 @@ from genbounds.estimators.vendi._expansion import (
     divided_differences,
     factored_coupling,
     pivoted_cholesky,
-    spectral_bias,
-    spectral_error,
 )
 from genbounds.estimators.vendi._spectrum import FeatureRows, from_features, from_gram
 from genbounds.simulate import RbfArm, SphereClustersArm, vendi_truth
@@ -42,8 +40,13 @@ def small_parts(monkeypatch, rows, noise=_second_order.PART_NOISE):
     monkeypatch.setattr(_second_order, "PART_NOISE", noise)
 
 
+def expanded(spectrum, **given):
+    form = SpectralForm(spectrum, **given)
+    return _second_order.expand(form, part_rows=form.part_rows)
+
+
 def error_of(spectrum, **given):
-    return spectral_error(SpectralForm(spectrum, **given))[1]
+    return expanded(spectrum, **given)[0]
 
 
 def unit_rows(n=10, d=4, seed=0):
@@ -95,9 +98,9 @@ def test_errors_are_derivatives_of_the_score(order, kept, side, monkeypatch):
     A cut spectrum softens the coupling of eigenvalues that the sample cannot tell apart; here it
     is told that the sample is so large that none are.
     """
-    real = _expansion.derivatives
+    real = _expansion.Derivatives
     monkeypatch.setattr(
-        _expansion, "derivatives", lambda values, **given: real(values, **{**given, "n": 10**15})
+        _expansion, "Derivatives", lambda values, **given: real(values, **{**given, "n": 10**15})
     )
     monkeypatch.setattr(_expansion, "SHIFTS", 1)
     rows = unit_rows()
@@ -171,7 +174,7 @@ def test_parts_that_cover_every_row_change_only_rounding(monkeypatch, order, kep
     given = {"n": 501, "order": order, "kept": kept}
     whole = error_of(spectrum, **given)
     small_parts(monkeypatch, 100, noise=-1.0)  # never satisfied: all parts are used
-    _, parts, noise = spectral_error(SpectralForm(spectrum, every_row=False, **given))
+    parts, noise = expanded(spectrum, every_row=False, **given)
     assert parts.bias == pytest.approx(whole.bias, rel=1e-9)
     assert parts.degrees_of_freedom == 500
     assert noise == 0.0
@@ -264,7 +267,7 @@ def test_a_part_stands_for_all_rows_within_the_noise_it_admits(monkeypatch):
 
 def _rest(rows, spectrum):
     """Part of h(x, x) that is not linear in the squared coordinates."""
-    at = _expansion.derivatives(spectrum.values, order=1.0, kept=None, n=len(rows))
+    at = _expansion.Derivatives(spectrum.values, order=1.0, kept=None, n=len(rows))
     z = np.concatenate([block for _, block in spectrum.coordinates(None)])
     excess = z**2 - spectrum.values
     return 0.5 * (excess**2 @ at.curvature + at.coupling.form(excess))
@@ -290,12 +293,9 @@ def test_the_second_half_is_the_whole_without_the_first(order):
     )
     for one, two, n in zip(quick, plain, (51, 50), strict=True):
         assert_allclose(one.values, two.values, rtol=1e-12)
-        given = {"n": n, "order": order}
-        form = SpectralForm(one, **given)
-        bias, noise = spectral_bias(form)
-        whole, error, no_noise = spectral_error(SpectralForm(two, **given))
-        assert (form.at.value, bias) == pytest.approx((whole, error.bias), rel=1e-10)
-        assert noise == no_noise == 0.0
+        forms = [SpectralForm(each, n=n, order=order) for each in (one, two)]
+        values = [(form.at.value, _second_order.expand(form)[0].bias) for form in forms]
+        assert values[0] == pytest.approx(values[1], rel=1e-10)
 
 
 def test_unit_rows_of_a_part_are_those_of_all():
