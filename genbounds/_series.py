@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds._scratch import row_parts
+from genbounds._process import row_parts
 from genbounds.validation import Float, InputError, as_numpy, check_finite
 
 Index = NDArray[np.intp]

@@ -11,7 +11,7 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
-from genbounds._scratch import is_dask_array
+from genbounds._process import is_dask_array
 from genbounds._series import Series, in_blocks
 from genbounds._text import quoted
 from genbounds.origins import origin_of

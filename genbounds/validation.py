@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._errors import InputError as InputError
-from genbounds._scratch import computed, is_dask_array, scratch_folder
+from genbounds._process import computed, is_dask_array, scratch_folder
 from genbounds._text import display, quoted, said_by
 
 Float = NDArray[np.float64]

@@ -7,14 +7,14 @@ import pytest
 
 def keep_in_memory(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     """Let arrays of more bytes than `size` go to a scratch file."""
-    monkeypatch.setattr("genbounds._scratch.IN_MEMORY", size)
+    monkeypatch.setattr("genbounds._process.IN_MEMORY", size)
 
 
 def read_at_once(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     """Let files be read in chunks of so many bytes."""
-    monkeypatch.setattr("genbounds._scratch.CHUNK", size)
+    monkeypatch.setattr("genbounds._process.CHUNK", size)
 
 
 def compute_at_once(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     """Let blocks of a dask array be computed together up to so many bytes."""
-    monkeypatch.setattr("genbounds._scratch._AT_ONCE", size)
+    monkeypatch.setattr("genbounds._process._AT_ONCE", size)

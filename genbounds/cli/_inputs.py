@@ -475,9 +475,11 @@ def _labels(
         array = FOLDER_LABELS if asked == FOLDERS else asked
         if asked is not None and (needed or array in held):
             names[role] = _label_name(path, contents, role, reading)
-    usual = contents.labels(groups=names.get("groups"), strata=names.get("strata"))
-    groups, classes = usual.groups, usual.strata
-    labels = {"groups": groups, "strata": classes}
+    labels: dict[str, NDArray[Any] | None] = {}
+    for role, usual in gb.files.USUAL_LABELS.items():
+        known = [names[role]] if role in names else [name for name in usual if name in held]
+        labels[role] = contents.label(known[0]) if known else None
+    groups, classes = labels["groups"], labels["strata"]
     undecided = None
     # Labels that nobody called strata: are they those of a balanced design?
     if "strata" not in names and "strata" not in held:

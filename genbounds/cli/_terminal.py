@@ -98,11 +98,13 @@ def keep(
         (out / PAGE).unlink(missing_ok=True)
     except OSError:  # the next line says what is wrong with the folder
         pass
-    gb.files.atomic_write(out / RESULTS, text)
+    with gb.files.written_aside(out / RESULTS) as file:
+        file.write(text.encode())
     if before not in ("", text):
         complain(f"the results in {display(out)} were of other files or options: replaced.")
     if page is not None:
-        gb.files.atomic_write(out / PAGE, page().render())
+        with gb.files.written_aside(out / PAGE) as file:
+            file.write(page().render().encode())
         if sys.stderr.isatty():
             write_errors(f"report: {display(out / PAGE)}")
     return text

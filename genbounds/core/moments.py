@@ -15,7 +15,7 @@ import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds import validation
-from genbounds._scratch import is_dask_array, row_blocks_of_dask
+from genbounds._process import is_dask_array, row_blocks_of_dask
 from genbounds.core.linalg import mirror_lower, symmetric_part
 from genbounds.files import Statistics, display, read_statistics, write_statistics
 from genbounds.origins import UNKNOWN, check_same_encoder, origin_of, together

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import math
-import os
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -18,28 +17,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds._scratch import gather as gather
+from genbounds._process import gather as gather
 from genbounds._text import display as display
 from genbounds.files._content import ITEMS_KEY as ITEMS_KEY
 from genbounds.files._content import LABEL_KEYS, Labels, Statistics
+from genbounds.files._content import USUAL_LABELS as USUAL_LABELS
 from genbounds.files._content import Contents as Contents
 from genbounds.files._content import check_bomb as check_bomb
 from genbounds.files._foreign import SAFE as SAFE
 from genbounds.files._foreign import library as library
 from genbounds.files._open import FORMATS, Path, Paths
+from genbounds.files._open import atomic_write as atomic_write
 from genbounds.files._open import contents_of as contents_of
 from genbounds.files._open import open_at_once as open_at_once
 from genbounds.files._open import read_header as read_header
 from genbounds.files._open import reason_of as reason_of
 from genbounds.files._open import shards_of as shards_of
+from genbounds.files._open import written_aside as written_aside
 from genbounds.files._plain import KNOWN_PACKS as KNOWN_PACKS
 from genbounds.files._plain import open_zip as open_zip
-from genbounds.files._write import atomic_write as atomic_write
 from genbounds.files._write import check_name as check_name
 from genbounds.files._write import clear as clear
 from genbounds.files._write import locked as locked
 from genbounds.files._write import open_features_writer, write_statistics
-from genbounds.files._write import written_aside as written_aside
 from genbounds.validation import InputError
 
 # Imports under their own name are for the rest of the package, and no part of the interface.
@@ -175,7 +175,12 @@ def read_labels(path: Paths, *, groups: str | None = None, strata: str | None = 
         features, or holds neither integers nor texts.
     """
     with contents_of(path) as contents:
-        return contents.labels(groups=groups, strata=strata)
+        found = []
+        for asked, usual in zip((groups, strata), USUAL_LABELS.values(), strict=True):
+            names = [name for name in usual if name in contents.arrays]
+            names = names if asked is None else [asked]
+            found.append(contents.label(names[0]) if names else None)
+        return Labels(*found)
 
 
 def label_arrays(path: Paths, n: int) -> dict[str, NDArray[Any]]:
@@ -230,17 +235,14 @@ def stream_images(path: Path, start: int = 0) -> Iterator[NDArray[np.uint8]]:
     """Yield the images that `read_images` reads, from number `start` on, one in memory."""
     with contents_of(path) as contents:
         stored = contents.images()
-        if not stored.in_rows:  # they do not lie one after the other
+        if stored.fortran or stored.make or stored.blocks:  # they do not lie one after the other
             yield from stored.load()[start:]
             return
-        size = math.prod(stored.shape[1:])
-        with stored.data() as stream:
-            stream.seek(start * size, os.SEEK_CUR)
-            for number in range(start, stored.shape[0]):
-                content = stream.read(size)
-                if len(content) != size:
-                    raise ValueError(f"image {number} is cut off")
-                yield np.frombuffer(content, dtype=np.uint8).reshape(stored.shape[1:])
+        shape = stored.shape[1:]
+        for number, content in enumerate(stored.pieces(math.prod(shape), start), start=start):
+            if len(content) != math.prod(shape):
+                raise ValueError(f"image {number} is cut off")
+            yield np.frombuffer(content, dtype=np.uint8).reshape(shape)
 
 
 def image_count(path: Path) -> int:

@@ -6,8 +6,9 @@ import hashlib
 import json
 import logging
 import math
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property, partial
 from io import BytesIO
@@ -16,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds import _scratch
+from genbounds import _process
 from genbounds._text import display
 from genbounds.origins import marked
 from genbounds.validation import Float, InputError
@@ -26,6 +27,8 @@ _log = logging.getLogger("genbounds.files")
 FEATURE_KEYS = ("features", "reps", "feats", "arr_0")  # dgm-eval: reps; clean-fid: feats
 STATISTICS_KEYS = ("mu", "sigma")
 LABEL_KEYS = ("groups", "seeds", "order", "strata", "labels")
+USUAL_LABELS = {"groups": ("groups",), "strata": ("strata", "labels")}
+"""Arrays that are taken for the groups, and for the strata, of rows."""
 ITEMS_KEY = "items"
 """What each row is of: the name of an image in its folder or archive."""
 METADATA_KEY = "metadata"
@@ -129,11 +132,13 @@ class Stored:
     shown : str
         What errors call it.
     shape, dtype
-    data : callable
-        Opens its bytes as a stream, where they lie in the file as they are: row after row, or
-        column after column if `fortran`.
+    stream : callable
+        Opens what its bytes lie in as they are: row after row, or column after column if `fortran`.
+    place, skip : int
+        They begin at byte `place` of the stream, after `skip` bytes that are read as well: to go
+        past those of a zip archive would leave out its checksum.
     blocks : callable or None
-        Yields its bytes, row after row, where they do not.
+        Yields its bytes, row after row, where they do not lie in the file as they are.
     make : callable or None
         Returns the array, where something else has made it.
     digest : object
@@ -144,55 +149,52 @@ class Stored:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     _: KW_ONLY
-    data: Callable[[], AbstractContextManager[IO[bytes]]] = BytesIO
+    stream: Callable[[], AbstractContextManager[IO[bytes]]] = BytesIO
+    place: int = 0
+    skip: int = 0
     fortran: bool = False
     blocks: Callable[[], Iterator[bytes]] | None = None
     make: Callable[[], NDArray[Any]] | None = None
     digest: object = None
     names: str = ""
 
-    @property
-    def in_rows(self) -> bool:
-        """Whether its rows lie in the file as they are, one after the other."""
-        return self.make is None and self.blocks is None and not self.fortran
-
     def load(self) -> NDArray[Any]:
         """Return the array, read-only."""
         if self.make is not None:
             return self.make()
-        data = self._bytes() if self.blocks is None else self.blocks()
-        return _scratch.gather(data, dtype=self.dtype, shape=self.shape, fortran=self.fortran)
+        pieces = self.pieces()
+        return _process.gather(pieces, dtype=self.dtype, shape=self.shape, fortran=self.fortran)
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield its bytes, row after row."""
+        """Return its bytes, row after row."""
         if self.make is None and not self.fortran:
-            yield from self._bytes() if self.blocks is None else self.blocks()
-            return
+            return self.pieces()
         array = self.load()
-        for part in _scratch.row_parts(array):
-            yield array[part].tobytes()
+        return (array[part].tobytes() for part in _process.row_parts(array))
 
-    def _bytes(self) -> Iterator[bytes]:
-        """Yield its bytes as they lie in the file; raise ValueError if the digest is another's."""
+    def pieces(self, size: int = 0, start: int = 0) -> Iterator[bytes]:
+        """Yield its bytes as they lie in the file, `size` at a time, from piece `start` on.
+
+        Of the whole array the digest is compared: ValueError if it is another's.
+        """
+        if self.blocks is not None:
+            yield from self.blocks()
+            return
         digest = None
         if self.digest is not None:
             digest = digest_of(self.dtype, self.shape, self.names)
-        left = self.dtype.itemsize * math.prod(self.shape)
-        with self.data() as stream:
-            while left > 0 and (chunk := stream.read(min(_scratch.CHUNK, left))):
-                left -= len(chunk)
+        left = self.dtype.itemsize * math.prod(self.shape) - start * size
+        with self.stream() as stream:
+            stream.seek(self.place)
+            stream.read(self.skip)
+            stream.seek(start * size, os.SEEK_CUR)
+            while left > 0 and (piece := stream.read(min(size or _process.CHUNK, left))):
+                left -= len(piece)
                 if digest is not None:
-                    digest.update(chunk)
-                yield chunk
+                    digest.update(piece)
+                yield piece
         if digest is not None and digest.hexdigest() != self.digest:
             raise ValueError("its numbers do not fit the checksum in it")
-
-
-@contextmanager
-def at(file: IO[bytes], start: int) -> Iterator[IO[bytes]]:
-    """Open a file that is open, from byte `start` on."""
-    file.seek(start)
-    yield file
 
 
 @dataclass
@@ -241,12 +243,11 @@ class Contents:
             return self.statistics()
         array = stored.load()
         array.flags.writeable = False
-        return marked(array, self.origin)
+        return marked(array, self.origin) if self.origin else array
 
     @cached_property
     def features(self) -> Stored | None:
         """The features, their shape and type checked; None if the file holds statistics."""
-        shown = self.shown
         found = [key for key in FEATURE_KEYS if key in self.arrays]
         if len(found) != 1 or not self.arrays.keys().isdisjoint(("mu", *self.statistics_keys)):
             if self._holds_statistics(found):
@@ -254,17 +255,13 @@ class Contents:
         stored = self.arrays[found[0]]()
         if stored.dtype.kind not in _REAL:
             raise _not_real(stored)
-        if self.values and len(stored.shape) == 1:
-            column = stored
-            stored = replace(
-                column, shape=(*column.shape, 1), make=lambda: column.load()[:, np.newaxis]
-            )
-        if len(stored.shape) != 2:
-            raise InputError(f"{shown}: holds an array of shape {stored.shape}: {_advice(stored)}.")
-        if 0 in stored.shape:
-            raise InputError(
-                f"{shown}: holds an array of shape {stored.shape}, no data: write it again."
-            )
+        shape = stored.shape
+        if self.values and len(shape) == 1:
+            column, shape = stored, (*shape, 1)
+            stored = replace(column, shape=shape, make=lambda: column.load()[:, np.newaxis])
+        if len(shape) != 2 or 0 in shape:
+            fault = f": {_advice(stored)}" if len(shape) != 2 else ", no data: write it again"
+            raise InputError(f"{self.shown}: holds an array of shape {shape}{fault}.")
         return stored
 
     def _holds_statistics(self, found: Sequence[str]) -> bool:
@@ -273,25 +270,20 @@ class Contents:
         missing = [key for key in keys if key not in self.arrays]
         if missing and ("mu" in self.arrays or (not found and len(missing) < len(keys))):
             are = "is" if len(missing) == 1 else "are"
-            raise InputError(
-                f"{self.shown}: has statistics and no {' and '.join(missing)}, which {are} needed "
-                "here."
-            )
-        if not missing and found == ["arr_0"] and self.pack:
+            why = f"has statistics and no {' and '.join(missing)}, which {are} needed here"
+        elif not missing and (not found or (found == ["arr_0"] and self.pack)):
             return True
-        if len(found) > 1 or (found and not missing):
-            both = [*found, *(() if missing else keys)]
-            raise InputError(
-                f"{self.shown}: is ambiguous, it has {' and '.join(both)}: "
-                "keep one array of features, or only the statistics."
+        elif missing and len(found) == 1:
+            return False
+        elif found:
+            both = " and ".join([*found, *(() if missing else keys)])
+            why = f"is ambiguous, it has {both}: keep one array of features, or only the statistics"
+        else:
+            why = (
+                f"has no known array, only: {_names_of(self.arrays)}. Name the features "
+                "`features`, `reps`, `feats` or `arr_0`, or the statistics `mu` and `sigma`"
             )
-        if not found and missing:
-            raise InputError(
-                f"{self.shown}: has no known array, only: {_names_of(self.arrays)}. Name the "
-                "features `features`, `reps`, `feats` or `arr_0`, or the statistics `mu` and "
-                "`sigma`."
-            )
-        return not missing
+        raise InputError(f"{self.shown}: {why}.")
 
     @cached_property
     def pack(self) -> bool:
@@ -319,38 +311,35 @@ class Contents:
                 raise _not_real(stored)
         n = _count(shown, others["n"]) if "n" in others else self.known_n()
         if self.pack:
+            size = "" if n is None else f"; n = {n:,}"
             _log.warning(
-                "%s: its statistics (%s%s) are taken, not its pictures: `genbounds features` "
-                "encodes these.",
-                shown,
-                ", ".join(keys),
-                "" if n is None else f"; n = {n:,}",
+                f"{shown}: its statistics ({', '.join(keys)}{size}) are taken, not its pictures: "
+                "`genbounds features` encodes these."
             )
         rows = _part(shown, others["rows"], mean.shape[0], n) if "rows" in others else None
-        return Statistics(
-            mean.load().astype(np.float64), cov.load().astype(np.float64), n, rows, self.origin
-        )
+        first, second = (stored.load().astype(np.float64) for stored in (mean, cov))
+        return Statistics(first, second, n, rows, self.origin)
 
     def images(self) -> Stored:
         """Return the array of images, its shape and type checked."""
         found = [key for key in FEATURE_KEYS if key in self.arrays]
         stored = self.arrays[found[0]]() if len(found) == 1 else None
+        shape = () if stored is None else stored.shape
+        forms = ((3,), (4, 1), (4, 3))  # of how many dimensions, and channels
         if (
             stored is None
             or stored.dtype != np.uint8
-            or 0 in stored.shape
-            or not (
-                len(stored.shape) == 3 or (len(stored.shape) == 4 and stored.shape[3] in (1, 3))
-            )
+            or 0 in shape
+            or ((len(shape), *shape[3:]) not in forms)
         ):
             what = "no array"
             if stored is not None:
-                what = f"{display(stored.dtype, limit=40)} of shape {stored.shape}"
+                what = f"{display(stored.dtype, limit=40)} of shape {shape}"
             raise InputError(
                 f"{self.shown}: holds {what} where images are needed: uint8 of shape (n, h, w), "
                 "(n, h, w, 1) or (n, h, w, 3), in .npy or .npz (arr_0)."
             )
-        height, width = stored.shape[1:3]
+        height, width = shape[1:3]
         if height * width > _LARGEST_IMAGE:
             raise InputError(
                 f"{self.shown}: holds images of {width} × {height} pixels, more than Pillow takes: "
@@ -358,56 +347,58 @@ class Contents:
             )
         return stored
 
-    def labels(self, *, groups: str | None, strata: str | None) -> Labels:
-        """Read the labels of these names; by default of the usual ones, where they are there."""
-        if groups is None and "groups" in self.arrays:
-            groups = "groups"
-        if strata is None:
-            strata = next((name for name in ("strata", "labels") if name in self.arrays), None)
-        return Labels(
-            None if groups is None else self.label(groups),
-            None if strata is None else self.label(strata),
-        )
-
     def label(self, name: str, n: int | None = None) -> NDArray[Any]:
         """Read the array `name`: one label for each of n rows, by default of its features."""
-        shown, called = self.shown, display(name, limit=40)
+        called = display(name, limit=40)
+        if name in self.arrays and n is None:
+            n = None if self.features is None else self.features.shape[0]
+        stored = self.arrays[name]() if name in self.arrays and name not in self.columns else None
         if name not in self.arrays:
-            raise InputError(
-                f"{shown}: has no array {called}, only: {_names_of(self.arrays)}. Name one of "
-                "these, or save it with them (.npz)."
+            fault = (
+                f"has no array {called}, only: {_names_of(self.arrays)}. Name one of these, or "
+                "save it with them (.npz)"
             )
-        rows = n if n is not None or self.features is None else self.features.shape[0]
-        if rows is None:
-            raise InputError(
-                f"{shown}: holds statistics, which have no rows to label: use the features' own "
-                "file."
+        elif n is None:
+            fault = "holds statistics, which have no rows to label: use the features' own file"
+        elif stored is None:
+            fault = (
+                f"{called} is one of the numeric columns that are the features: call it "
+                "`groups`, `strata` or `labels`, or keep the features in one column of lists"
             )
-        if name in self.columns:
-            raise InputError(
-                f"{shown}: {called} is one of the numeric columns that are the features: call it "
-                "`groups`, `strata` or `labels`, or keep the features in one column of lists."
-            )
-        stored = self.arrays[name]()
-        if stored.shape != (rows,):
-            raise InputError(
-                f"{shown}: {called} has shape {stored.shape} beside {rows} rows: it needs one "
-                "label a row."
-            )
-        if stored.dtype.kind not in "iubUS":
-            raise InputError(
-                f"{shown}: {called} holds {display(stored.dtype, limit=40)}: "
-                "labels are integers or texts."
-            )
-        labels = stored.load()
+        elif stored.shape != (n,):
+            fault = f"{called} has shape {stored.shape} beside {n} rows: it needs one label a row"
+        elif stored.dtype.kind not in "iubUS":
+            kind = display(stored.dtype, limit=40)
+            fault = f"{called} holds {kind}: labels are integers or texts"
+        else:
+            labels = self._texts(name, f"{self.shown}: {called}", stored.load())
+            labels.flags.writeable = False
+            return labels
+        raise InputError(f"{self.shown}: {fault}.")
+
+    def _texts(self, name: str, called: str, labels: NDArray[Any]) -> NDArray[Any]:
+        """Return labels as integers or texts: as the names for which they stand, if they do."""
         if labels.dtype.kind == "b":
-            labels = labels.astype(np.int64)
-        elif labels.dtype.kind == "S":
-            labels = _decoded(shown, called, labels)
-        elif name in self.names and labels.dtype.kind in "iu":
-            labels = _named(shown, called, labels, self.names[name], self.packed)
-        labels.flags.writeable = False
-        return labels
+            return labels.astype(np.int64)
+        if labels.dtype.kind == "S":
+            try:
+                return np.asarray(np.char.decode(labels, "utf-8"))
+            except UnicodeDecodeError as error:
+                raise InputError(f"{called} holds bytes that are not UTF-8.") from error
+        if name not in self.names or labels.dtype.kind == "U":
+            return labels
+        names: object = None
+        with suppress(ValueError, RecursionError):
+            names = json.loads(self.names[name])
+        if not isinstance(names, list) or not all(isinstance(text, str) for text in names):
+            raise InputError(f"{called} has damaged names: write it again.")
+        if labels.size and not (0 <= int(labels.min()) and int(labels.max()) < len(names)):
+            raise InputError(
+                f"{called} holds numbers beyond its {len(names)} names: write it again."
+            )
+        known = np.array(names, dtype=np.str_)
+        check_bomb(self.shown, labels.size * known.itemsize, self.packed, "labels")
+        return np.asarray(known[labels])
 
 
 def described(contents: Contents, metadata: Mapping[str, Any]) -> Contents:
@@ -418,15 +409,16 @@ def described(contents: Contents, metadata: Mapping[str, Any]) -> Contents:
     ValueError
         If they hold the digest of an array that is not there.
     """
-    origin, names = {}, {}
-    for key, text in metadata.items():
-        if key.startswith(DIGEST_KEY):
-            if key.removeprefix(DIGEST_KEY) not in contents.arrays:
-                raise ValueError("it lacks an array of which it has the checksum")
-        elif isinstance(text, str) and key.endswith(NAMES_KEY):
-            names[key.removesuffix(NAMES_KEY)] = text
-        elif isinstance(text, str):
-            origin[key] = text
+    digests = {key.removeprefix(DIGEST_KEY) for key in metadata if key.startswith(DIGEST_KEY)}
+    if not digests <= contents.arrays.keys():
+        raise ValueError("it lacks an array of which it has the checksum")
+    texts = {
+        key: text
+        for key, text in metadata.items()
+        if isinstance(text, str) and not key.startswith(DIGEST_KEY)
+    }
+    origin = {key: text for key, text in texts.items() if not key.endswith(NAMES_KEY)}
+    names = {key.removesuffix(NAMES_KEY): texts[key] for key in texts.keys() - origin.keys()}
 
     def array(name: str) -> Stored:
         digest = metadata.get(DIGEST_KEY + name)
@@ -434,6 +426,74 @@ def described(contents: Contents, metadata: Mapping[str, Any]) -> Contents:
 
     arrays = {name: partial(array, name) for name in contents.arrays}
     return replace(contents, arrays=arrays, origin=origin, names=names)
+
+
+# --- one array, as NumPy writes it ----------------------------------------------------------------
+
+# A header of NumPy's own is some hundred bytes; its reader refuses more than 10,000 characters.
+_LONGEST_NPY_HEADER = 1 << 16
+
+_NPY_HEADERS = {
+    b"\x01\x00": (2, np.lib.format.read_array_header_1_0),
+    b"\x02\x00": (4, np.lib.format.read_array_header_2_0),
+}
+"""By version: bytes of the header's length, and its reader. Later ones are of structured arrays."""
+
+
+def npy_contents(
+    file: IO[bytes],
+    size: int,
+    shown: str,
+    stream: Callable[[], AbstractContextManager[IO[bytes]]] | None = None,
+) -> Contents:
+    """Read the header of a ``.npy`` file and check it against the bytes that are there.
+
+    `stream` opens it anew, where `file` is none that can go back.
+    """
+    magic = file.read(8)
+    if not magic.startswith(b"\x93NUMPY"):
+        fault = "is not a NumPy file: write it again with numpy.save"
+        if magic.startswith(b"PK"):
+            fault = "is not a NumPy file: it is a zip archive, call it .npz"
+        elif magic[:1] == b"\x80" and magic[1:2] in b"\x02\x03\x04\x05":
+            fault = (
+                "is a pickle, which is never loaded: "
+                "save the array with numpy.save(path, array, allow_pickle=False)"
+            )
+        raise InputError(f"{shown}: {fault}.")
+    if magic[6:8] not in _NPY_HEADERS:
+        raise InputError(
+            f"{shown}: is of a NumPy format for structured arrays: save a plain float array."
+        )
+    try:
+        width, reader = _NPY_HEADERS[magic[6:8]]
+        length = file.read(width)
+        # A forged header announces 4 GiB, which NumPy would read before it refuses them.
+        text = file.read(min(int.from_bytes(length, "little"), _LONGEST_NPY_HEADER))
+        shape, fortran, dtype = reader(BytesIO(length + text))
+        if any(isinstance(side, bool) for side in shape):  # an integer, by Python's reckoning
+            raise ValueError("truth values for a shape")
+    except Exception as error:  # whatever Python's tokeniser raises; the text quotes the header
+        raise InputError(f"{shown}: has a damaged NumPy header: write it again.") from error
+    if dtype.hasobject:
+        raise InputError(
+            f"{shown}: holds pickled Python objects, which are never loaded: "
+            "save features as a plain float array of shape (n, d), labels as integers or texts."
+        )
+    header = file.tell()
+    declared = math.prod(shape) * dtype.itemsize if min(shape, default=0) >= 0 else -1
+    if declared != size - header:
+        raise InputError(
+            f"{shown}: is truncated or damaged, its header announces shape "
+            f"{display(shape, limit=60)} ({display(declared, limit=40)} bytes) "
+            f"and {size - header} bytes follow: write it again."
+        )
+    again = stream or (lambda: nullcontext(file))
+    stored = Stored(shown, shape, dtype, fortran=fortran, stream=again, skip=header)
+    return Contents(shown, size, {"features": lambda: stored})
+
+
+# --- what is wrong with it ------------------------------------------------------------------------
 
 
 def _advice(stored: Stored) -> str:
@@ -484,26 +544,3 @@ def _part(shown: str, stored: Stored, d: int, n: int | None) -> NDArray[Any]:
             f"{shown}: rows holds {stored.shape[0]} samples of {n}: write the statistics again."
         )
     return stored.load()
-
-
-def _decoded(shown: str, called: str, labels: NDArray[Any]) -> NDArray[Any]:
-    try:
-        return np.asarray(np.char.decode(labels, "utf-8"))
-    except UnicodeDecodeError as error:
-        raise InputError(f"{shown}: {called} holds bytes that are not UTF-8.") from error
-
-
-def _named(shown: str, called: str, codes: NDArray[Any], text: str, packed: int) -> NDArray[Any]:
-    """Return the names for which codes stand."""
-    names: object = None
-    with suppress(ValueError, RecursionError):
-        names = json.loads(text)
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise InputError(f"{shown}: the names of {called} are damaged: write it again.")
-    if codes.size and not (0 <= int(codes.min()) and int(codes.max()) < len(names)):
-        raise InputError(
-            f"{shown}: {called} holds numbers beyond its {len(names)} names: write it again."
-        )
-    known = np.array(names, dtype=np.str_)
-    check_bomb(shown, codes.size * known.itemsize, packed, "labels")
-    return np.asarray(known[codes])

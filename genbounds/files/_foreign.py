@@ -17,7 +17,7 @@ from typing import IO, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds import _scratch
+from genbounds import _process
 from genbounds._text import display
 from genbounds.files._content import FEATURE_KEYS, LABEL_KEYS, Contents, Stored, check_bomb
 from genbounds.files._plain import open_zip
@@ -115,13 +115,13 @@ def _check_archive(file: IO[bytes], shown: str) -> None:
 
 
 def _load(torch: Any, file: IO[bytes], size: int) -> Any:
-    small = size <= _scratch.IN_MEMORY
+    small = size <= _process.IN_MEMORY
     if small or not zipfile.is_zipfile(file):
         file.seek(0)
         content = io.BytesIO(file.read()) if small else file
         return torch.load(content, map_location="cpu", weights_only=True)
     # PyTorch maps a file by its name: a copy that nobody else knows, gone once it is closed.
-    with tempfile.NamedTemporaryFile(dir=_scratch.scratch_folder(), suffix=".pt") as copy:
+    with tempfile.NamedTemporaryFile(dir=_process.scratch_folder(), suffix=".pt") as copy:
         file.seek(0)
         shutil.copyfileobj(file, copy)
         copy.flush()

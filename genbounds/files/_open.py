@@ -1,4 +1,4 @@
-"""From names to what the files hold: one file, opened once; several as one sample.
+"""From names to what the files hold: one file, opened once; several as one sample. Whole new ones.
 
 A file is regular, and the same from first byte to last. Whatever a reader or a disk raises becomes
 one `InputError` that says what to do.
@@ -9,7 +9,9 @@ from __future__ import annotations
 import errno
 import glob
 import os
+import pathlib
 import re
+import secrets
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -21,12 +23,12 @@ from typing import IO, Any
 
 import numpy as np
 
-from genbounds._scratch import scratch_folder
+from genbounds._process import scratch_folder
 from genbounds._text import display, quoted
 from genbounds.files import _content
-from genbounds.files._content import Contents, Stored
+from genbounds.files._content import Contents, Stored, npy_contents
 from genbounds.files._foreign import parquet_contents, torch_contents
-from genbounds.files._plain import npy_contents, npz_contents, safetensors_contents
+from genbounds.files._plain import npz_contents, safetensors_contents
 from genbounds.origins import NOTED, STAMPS, Part, check_same_encoder, part_order
 from genbounds.validation import InputError, check_finite
 
@@ -93,21 +95,20 @@ def _opened(path: Path, *, read: bool = True) -> Iterator[Contents]:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode) or status.st_size == 0:
             raise InputError(f"{shown}: {_why_empty(file, status)}.")
+        fault = None
         try:
             if not read:
                 yield Contents(shown, status.st_size, {})
-            elif ending not in _READERS:
-                raise _unknown(shown, ending)
-            else:
+            elif ending in _READERS:
                 yield _READERS[ending](file, status.st_size, shown)
+            else:
+                raise _unknown(shown, ending)
         except Exception as error:
-            if _state(os.fstat(file.fileno())) != _state(status):
-                raise _changed(shown) from error
-            if isinstance(error, InputError):
-                raise
-            raise _damaged(shown, error) from error
+            fault = error
         if _state(os.fstat(file.fileno())) != _state(status):
-            raise _changed(shown)
+            raise _changed(shown) from fault
+        if fault is not None:
+            raise fault if isinstance(fault, InputError) else _damaged(shown, fault) from fault
 
 
 def open_at_once(path: Path, mode: str = "rb", flags: int = os.O_RDONLY) -> IO[bytes]:
@@ -176,6 +177,56 @@ def reason_of(error: Exception) -> str:
         return advice[error.errno]
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return display(text or type(error).__name__)
+
+
+# --- one file, whole or not at all ---------------------------------------------------------------
+
+
+def atomic_write(path: str | os.PathLike[str], content: str | bytes) -> None:
+    """Write a whole file or nothing: aside in the same folder, synced, then renamed.
+
+    Parameters
+    ----------
+    path : path-like
+        Missing folders are made. An existing file is replaced.
+    content : str or bytes
+        Text is written as UTF-8.
+
+    Raises
+    ------
+    InputError
+        If the folder is read-only, the disk is full, or the name is not usable.
+    """
+    with written_aside(path) as file:
+        file.write(content.encode("utf-8") if isinstance(content, str) else content)
+
+
+@contextmanager
+def written_aside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a file beside `path` that takes its place in the end, or vanishes on any error."""
+    try:
+        target = pathlib.Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        aside = target.with_name(f".genbounds-{secrets.token_hex(8)}.part")
+        try:
+            with aside.open("xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            aside.replace(target)
+            with suppress(OSError):  # Windows, or a folder that may be written but not listed
+                folder = os.open(target.parent, os.O_RDONLY)
+                try:
+                    os.fsync(folder)  # the new name survives a power failure
+                finally:
+                    os.close(folder)
+        finally:
+            with suppress(OSError):
+                aside.unlink(missing_ok=True)
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:
+        raise InputError(f"{display(path)}: cannot be written: {reason_of(error)}.") from error
 
 
 # --- several files ------------------------------------------------------------------------------
@@ -448,10 +499,10 @@ def read_header(path: Paths, statistics: tuple[str, str] = _content.STATISTICS_K
         # Where a file holds something else, whoever reads it says so.
         with suppress(InputError):
             features = contents.features
-            if features is not None:
-                shape = features.shape[0], features.shape[1]
-            else:
+            if features is None:
                 shape = 0, (contents.arrays[statistics[0]]().shape or (0,))[-1]
+            else:
+                shape = features.shape[0], features.shape[1]
         if shape is None and endings <= {".npy", ".npz"}:
             with suppress(InputError):
                 images = bool(contents.images().shape)

@@ -1,13 +1,11 @@
-"""Formats whose arrays lie in the file as they are, after a header: NumPy's, and safetensors.
+"""Formats whose arrays lie in the file as they are: ``.npz``, and ``.safetensors``.
 
-``.npy`` holds one array, ``.npz`` and ``.safetensors`` several. Files of ours in the last hold a
-digest of every array in their metadata: the format has no checksums.
+Files of ours in the latter hold a digest of every array in their metadata: it has no checksums.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 import itertools
 import json
 import math
@@ -15,18 +13,22 @@ import os
 import struct
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import IO, Any
 
 import numpy as np
 
 from genbounds._text import display
-from genbounds.files._content import METADATA_KEY, Contents, Stored, at, check_bomb, described
+from genbounds.files._content import (
+    METADATA_KEY,
+    Contents,
+    Stored,
+    check_bomb,
+    described,
+    npy_contents,
+)
 from genbounds.validation import InputError
-
-# A header of NumPy's own is some hundred bytes; its reader refuses more than 10,000 characters.
-_LONGEST_NPY_HEADER = 1 << 16
 
 _MOST_CHECKED = 1000
 """Arrays, beyond which a file is of another program."""
@@ -47,14 +49,6 @@ SHA-256 of the file its size in bytes, and the n of its statistics."""
 
 
 # --- NumPy ----------------------------------------------------------------------------------------
-
-
-def npy_contents(file: IO[bytes], size: int, shown: str) -> Contents:
-    """Read the header of a ``.npy`` file."""
-    dtype, shape, fortran = _npy_header(file, size, shown)
-    data = partial(at, file, file.tell())
-    stored = Stored(shown, shape, dtype, fortran=fortran, data=data)
-    return Contents(shown, size, {"features": lambda: stored})
 
 
 def open_zip(file: str | os.PathLike[str] | IO[bytes]) -> zipfile.ZipFile:
@@ -119,74 +113,19 @@ def _npz_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, shown: str) -> 
             "write it again with numpy.savez or numpy.savez_compressed."
         )
     check_bomb(shown, info.file_size, info.compress_size)
-    with archive.open(info) as stream:
-        dtype, shape, fortran = _npy_header(stream, info.file_size, shown)
-        start = stream.tell()
-
-    @contextmanager
-    def data() -> Iterator[IO[bytes]]:
-        with archive.open(info) as stream:
-            stream.read(start)  # a seek would leave out the checksum
-            yield stream
-
-    return Stored(shown, shape, dtype, fortran=fortran, data=data)
-
-
-def _npy_header(
-    stream: IO[bytes], available: int, shown: str
-) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
-    """Read the header of a .npy stream and check it against the bytes that are there."""
-    magic = stream.read(8)
-    if not magic.startswith(b"\x93NUMPY"):
-        if magic[:1] == b"\x80" and magic[1:2] in b"\x02\x03\x04\x05":
-            raise InputError(
-                f"{shown}: is a pickle, which is never loaded: "
-                "save the array with numpy.save(path, array, allow_pickle=False)."
-            )
-        zipped = magic.startswith(b"PK")
-        advice = "it is a zip archive, call it .npz" if zipped else "write it again with numpy.save"
-        raise InputError(f"{shown}: is not a NumPy file: {advice}.")
-    readers = {
-        b"\x01\x00": (2, np.lib.format.read_array_header_1_0),
-        b"\x02\x00": (4, np.lib.format.read_array_header_2_0),
-    }
-    if magic[6:8] not in readers:  # later versions exist only for structured arrays
-        raise InputError(
-            f"{shown}: is of a NumPy format for structured arrays: save a plain float array."
-        )
-    try:
-        width, reader = readers[magic[6:8]]
-        length = stream.read(width)
-        # A forged header announces 4 GiB, which NumPy would read before it refuses them.
-        text = stream.read(min(int.from_bytes(length, "little"), _LONGEST_NPY_HEADER))
-        shape, fortran, dtype = reader(io.BytesIO(length + text))
-        if any(isinstance(side, bool) for side in shape):  # an integer, by Python's reckoning
-            raise ValueError("truth values for a shape")
-    except Exception as error:  # whatever Python's tokeniser raises; the text quotes the header
-        raise InputError(f"{shown}: has a damaged NumPy header: write it again.") from error
-    if dtype.hasobject:
-        raise InputError(
-            f"{shown}: holds pickled Python objects, which are never loaded: "
-            "save features as a plain float array of shape (n, d), labels as integers or texts."
-        )
-    declared = math.prod(shape) * dtype.itemsize if min(shape, default=0) >= 0 else -1
-    present = available - stream.tell()
-    if declared != present:
-        raise InputError(
-            f"{shown}: is truncated or damaged, its header announces shape "
-            f"{display(shape, limit=60)} ({display(declared, limit=40)} bytes) "
-            f"and {present} bytes follow: write it again."
-        )
-    return dtype, shape, fortran
+    again = partial(archive.open, info)
+    with archive.open(info) as file:
+        return npy_contents(file, info.file_size, shown, again).arrays["features"]()
 
 
 # --- safetensors ----------------------------------------------------------------------------------
 
 TYPES = {
-    "F64": "<f8", "F32": "<f4", "F16": "<f2", "BOOL": "|b1",
+    "BF16": "<u2", "F64": "<f8", "F32": "<f4", "F16": "<f2", "BOOL": "|b1",
     "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1",
     "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1",
 }  # fmt: skip
+"""NumPy's types; of BF16, which it lacks, that of the stored bits."""
 _METADATA = "__metadata__"
 MOST_ARRAYS = 10_000
 """More are no file of features; each of them costs a look."""
@@ -209,8 +148,8 @@ def safetensors_contents(file: IO[bytes], size: int, shown: str) -> Contents:
             raise ValueError("a size that is not a whole number")
         if first != end or last < first:
             raise ValueError("arrays that overlap, or a hole between them")
-        dtype = _dtype(entry["dtype"])
-        if dtype is not None and last - first != math.prod(shape) * dtype.itemsize:
+        code = TYPES.get(entry["dtype"])
+        if code is not None and last - first != math.prod(shape) * np.dtype(code).itemsize:
             raise ValueError("an array of another size than its shape")
         end = last
     if end != size - start:
@@ -234,7 +173,6 @@ def _header(file: IO[bytes], size: int) -> tuple[dict[str, Any], int]:
             raise ValueError("a name that occurs twice")
         return found
 
-    file.seek(0)
     (length,) = struct.unpack("<Q", file.read(8))
     if length > min(_LONGEST_HEADER, size - 8):
         raise ValueError("the header is longer than the file")
@@ -242,41 +180,30 @@ def _header(file: IO[bytes], size: int) -> tuple[dict[str, Any], int]:
     if not isinstance(header, dict):
         raise ValueError("the header is not a JSON object")
     for name, entry in header.items():
-        if not isinstance(entry, dict) or not (
-            name == _METADATA
-            or (
-                isinstance(entry.get("dtype"), str)
-                and isinstance(entry.get("shape"), list)
-                and isinstance(entry.get("data_offsets"), list)
-                and len(entry["data_offsets"]) == 2
-            )
-        ):
-            raise ValueError("the header is not of this format")
+        match entry:
+            case {"dtype": str(), "shape": list(), "data_offsets": [_, _]}:
+                continue
+            case {} if name == _METADATA:
+                continue
+        raise ValueError("the header is not of this format")
     return header, 8 + length
 
 
-def _dtype(name: str) -> np.dtype[Any] | None:
-    """Return NumPy's type, that of the stored bits for BF16; None if the type is not read."""
-    code = "<u2" if name == "BF16" else TYPES.get(name)
-    return None if code is None else np.dtype(code)
-
-
 def _member(file: IO[bytes], start: int, key: str, entry: dict[str, Any], shown: str) -> Stored:
-    dtype = _dtype(entry["dtype"])
-    if dtype is None:
+    if entry["dtype"] not in TYPES:
         raise InputError(
             f"{shown}: {display(key, limit=40)} has type {display(entry['dtype'], limit=40)}, "
             "which is not read: save it as F16, BF16, F32 or F64."
         )
-    shape = tuple(entry["shape"])
-    data = partial(at, file, start + entry["data_offsets"][0])
-    stored = Stored(shown, shape, dtype, data=data)
+    shape, dtype = tuple(entry["shape"]), np.dtype(TYPES[entry["dtype"]])
+    place = start + entry["data_offsets"][0]
+    stored = Stored(shown, shape, dtype, stream=lambda: nullcontext(file), place=place)
     if entry["dtype"] != "BF16":
         return stored
 
     def widened() -> Iterator[bytes]:
         # BF16 is the upper half of a float32.
-        for chunk in stored.chunks():
+        for chunk in stored.pieces():
             yield (np.frombuffer(chunk, dtype).astype("<u4") << np.uint32(16)).tobytes()
 
     return Stored(shown, shape, np.dtype("<f4"), blocks=widened)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import secrets
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -17,59 +16,11 @@ from numpy.typing import NDArray
 
 from genbounds._text import display
 from genbounds.files._content import DIGEST_KEY, METADATA_KEY, NAMES_KEY, digest_of
-from genbounds.files._open import open_at_once, reason_of
+from genbounds.files._open import atomic_write, open_at_once, reason_of, written_aside
 from genbounds.files._plain import header_of
 from genbounds.validation import Float, InputError
 
 _WRITTEN = {"features": (".safetensors", ".npy", ".npz"), "statistics": (".npz",)}
-
-
-def atomic_write(path: str | os.PathLike[str], content: str | bytes) -> None:
-    """Write a whole file or nothing: aside in the same folder, synced, then renamed.
-
-    Parameters
-    ----------
-    path : path-like
-        Missing folders are made. An existing file is replaced.
-    content : str or bytes
-        Text is written as UTF-8.
-
-    Raises
-    ------
-    InputError
-        If the folder is read-only, the disk is full, or the name is not usable.
-    """
-    with written_aside(path) as file:
-        file.write(content.encode("utf-8") if isinstance(content, str) else content)
-
-
-@contextmanager
-def written_aside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a file beside `path` that takes its place in the end, or vanishes on any error."""
-    try:
-        target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        aside = target.with_name(f".genbounds-{secrets.token_hex(8)}.part")
-        try:
-            with aside.open("xb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            aside.replace(target)
-            with suppress(OSError):  # Windows, or a folder that may be written but not listed
-                folder = os.open(target.parent, os.O_RDONLY)
-                try:
-                    os.fsync(folder)  # the new name survives a power failure
-                finally:
-                    os.close(folder)
-        except BaseException:
-            with suppress(OSError):
-                aside.unlink(missing_ok=True)
-            raise
-    except InputError:
-        raise
-    except (OSError, ValueError) as error:
-        raise InputError(f"{display(path)}: cannot be written: {reason_of(error)}.") from error
 
 
 def check_name(path: str | os.PathLike[str], what: str) -> str:

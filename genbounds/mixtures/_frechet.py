@@ -15,7 +15,7 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
-from genbounds._scratch import is_dask_array
+from genbounds._process import is_dask_array
 from genbounds.core.checks import Checked, check_rows
 from genbounds.core.difference import EstimateDifference, average, difference
 from genbounds.core.estimate import Estimate, mean_variance, welch_degrees_of_freedom

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds import validation
-from genbounds._scratch import by_rows, row_parts
+from genbounds._process import by_rows, row_parts
 from genbounds._text import quoted
 from genbounds.core.checks import Checked, check_sample, row_ids
 from genbounds.core.moments import is_narrow, spread_rows

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from genbounds import validation
-from genbounds._scratch import is_dask_array
+from genbounds._process import is_dask_array
 from genbounds._text import quoted
 from genbounds.core.checks import Checked, check_rows, drawing_warnings, drawn, few_rows
 from genbounds.core.class_shares import classes_of, score_by_class
