@@ -470,15 +470,14 @@ def _labels(
     """
     held = contents.arrays
     names: dict[str, str] = {}
-    for role in ("groups", "strata"):
-        asked = getattr(reading, role)
-        array = FOLDER_LABELS if asked == FOLDERS else asked
-        if asked is not None and (needed or array in held):
-            names[role] = _label_name(path, contents, role, reading)
     labels: dict[str, NDArray[Any] | None] = {}
     for role, usual in gb.files.USUAL_LABELS.items():
-        known = [names[role]] if role in names else [name for name in usual if name in held]
-        labels[role] = contents.label(known[0]) if known else None
+        asked = getattr(reading, role)
+        array = FOLDER_LABELS if asked == FOLDERS else asked
+        chosen = next((name for name in usual if name in held), None)
+        if asked is not None and (needed or array in held):
+            chosen = names[role] = _label_name(path, contents, role, reading)
+        labels[role] = None if chosen is None else contents.label(chosen)
     groups, classes = labels["groups"], labels["strata"]
     undecided = None
     # Labels that nobody called strata: are they those of a balanced design?
@@ -490,8 +489,7 @@ def _labels(
             and not (groups is not None and go_across(groups, classes))  # groups are what was drawn
             and balanced(np.unique(classes, return_counts=True)[1])
         )
-        named_as_classes = by_design and reading.contexts in (FOLDERS, FOLDER_LABELS)
-        if not named_as_classes:
+        if not (by_design and reading.contexts in (FOLDERS, FOLDER_LABELS)):  # named as classes
             labels["strata"], undecided = None, classes if by_design else None
     for role, asked in (("order", reading.row_order), ("seeds", reading.seeds)):
         if asked is not None and (needed or asked in held):

@@ -12,7 +12,7 @@ import tempfile
 import textwrap
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,10 +94,8 @@ def keep(
     if out is None:
         return text
 
-    try:
+    with suppress(OSError):  # the next line says what is wrong with the folder
         (out / PAGE).unlink(missing_ok=True)
-    except OSError:  # the next line says what is wrong with the folder
-        pass
     with gb.files.written_aside(out / RESULTS) as file:
         file.write(text.encode())
     if before not in ("", text):
