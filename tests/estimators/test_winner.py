@@ -95,6 +95,15 @@ def test_where_large_is_good_it_is_turned():
     )
 
 
+@pytest.mark.parametrize("unit", [0.01, 30.0])
+def test_the_unit_of_the_score_does_not_matter(unit):
+    values = np.array([3.0, 3.1, 3.4])
+    one = rank(estimates(values, 0.2), metric="m").winner()
+    other = rank(estimates(unit * values, unit * 0.2), metric="m").winner()
+    expected = [unit * end for end in (one.value, one.low, one.high)]
+    assert [other.value, other.low, other.high] == pytest.approx(expected)
+
+
 def test_the_ranking_of_one_model_has_its_own_score():
     ranking = rank(estimates([1.0], 0.1), metric="m")
     assert ranking.winner() == ranking.scores["0"]

@@ -18,6 +18,7 @@ from genbounds.simulate import (
     BernoulliArm,
     BetaArm,
     CategoricalArm,
+    CircleArm,
     DirichletArm,
     FrechetArm,
     GammaArm,
@@ -71,6 +72,17 @@ def test_draw_is_repeatable_and_has_its_shape(arm):
     assert first.shape == (5, arm.d)
     assert np.array_equal(first, arm.draw(5, np.random.default_rng(1)))
     assert not np.array_equal(first, arm.draw(5, np.random.default_rng(2)))
+
+
+@pytest.mark.parametrize("arm", [*ARMS, CircleArm(2.0)], ids=lambda arm: arm.name)
+def test_rows_lie_within_the_radius_that_facts_give(arm):
+    norms = np.linalg.norm(arm.draw(2000, np.random.default_rng(1)), axis=1)
+    reach = arm.facts.get("radius", math.inf)
+    assert (norms <= reach * (1.0 + 1e-9)).all()
+    if arm.facts.get("centred"):
+        assert np.allclose(arm.facts["mean"], 0.0)
+    if isinstance(arm, SphereArm | CircleArm | CategoricalArm | SphereClustersArm):
+        assert norms == pytest.approx(reach, rel=1e-6)
 
 
 def within(sample, truth, *, alarm=ALARM):
