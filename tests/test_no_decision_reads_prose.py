@@ -143,7 +143,7 @@ def reading(source: str) -> list[int]:
 FOREIGN = {
     "genbounds/features/encoders/_request.py": 1,
     "genbounds/files/_foreign.py": 1,
-    "genbounds/simulate/arms/_engine.py": 1,
+    "genbounds/simulate/arms/_frechet.py": 1,
 }
 """Lines that read messages of PyTorch and NumPy: two shorten them to a line; in
 _foreign.py nothing but the text tells a pickle from a damaged file, and either is refused."""

@@ -26,7 +26,7 @@ from scipy.linalg import sqrtm
 from threadpoolctl import threadpool_limits
 
 from genbounds.simulate import FrechetArm, GaussianArm, frechet_scores, power_law_spectrum
-from genbounds.simulate.arms._engine import times_triangle
+from genbounds.simulate.arms._frechet import times_triangle
 
 SIZES = ((64, 1_000), (256, 10_000), (2048, 50_000))
 AIMS = {64: 3.0, 256: 20.0, 2048: 20.0}

@@ -19,7 +19,7 @@ from genbounds.simulate import FrechetArm, GaussianArm, UniformArm, coverage, fr
 
 # The public functions promise the same value for whichever kind of array; private are only the
 # draws of the simulations, so that both sides are given the same random numbers.
-from genbounds.simulate.arms._engine import White, draw_white
+from genbounds.simulate.arms._frechet import White, draw_white
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,9 +15,9 @@ from genbounds.estimators import FEW_RATIO, student_quantile
 from genbounds.simulate._coverage import Coverage, from_ends
 from genbounds.simulate._pieces import Piece, Progress, chunks, stream, work
 from genbounds.simulate._workers import Workers
-from genbounds.simulate.arms import _engine as engines
+from genbounds.simulate.arms import _frechet as engines
+from genbounds.simulate.arms._covariance import GaussianArm
 from genbounds.simulate.arms._frechet import FrechetArm
-from genbounds.simulate.arms._gaussian import GaussianArm
 from genbounds.validation import Float, InputError, check_choice, check_count, check_open_unit
 
 # Numbers of one array of a batch, which is a piece of work, and of the slice of it that is worked

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,7 +138,7 @@ class SyntheticArm(ABC):
             "raw_covariance": lambda: scatter(rows),
             "sample_spectrum": spectrum,
         }
-        return {name: np.asarray(table[name]()) for name in names if name in table}
+        return chosen(names, table)
 
     def size(self, names: Names, n: int) -> int:
         """Numbers held in memory for each replication of the quantities `names` at size `n`."""
@@ -177,14 +177,21 @@ class SyntheticArm(ABC):
         if drawn is None:
             return None
         rows, log_weights = drawn
-        return Tilted(statistics=self.reduce(names, rows), log_weights=log_weights)
+        statistics = self.reduce(names, rows.reshape(count, n, -1))
+        return Tilted(statistics=statistics, log_weights=log_weights)
 
     def tilted_rows(self, n: int, count: int, rng: Generator) -> tuple[Float, Float] | None:
-        """Draw the rows of `tilted`: (`count`, `n`, d) by `rng`, and log weights of the samples."""
+        """Draw the rows of `tilted`, (count, n, d) or (count, n), and the samples' log weights."""
         return None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name})"
+
+
+def chosen(names: Names, table: Mapping[str, Any]) -> Statistics:
+    """Return those of a table of quantities that are asked for; a function is called."""
+    asked = {name: table[name] for name in names if name in table}
+    return {name: np.asarray(x() if callable(x) else x) for name, x in asked.items()}
 
 
 def check_shares(name: str, values: ArrayLike | None, count: int | None = None) -> Float:

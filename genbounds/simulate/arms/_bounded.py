@@ -1,4 +1,4 @@
-"""Arms with bounded rows: uniform on the sphere, one-hot, and class posteriors.
+"""Arms of one feature, and with bounded rows: on the sphere, one-hot, and class posteriors.
 
 The Inception score of the posteriors is known in closed form.
 """
@@ -10,14 +10,233 @@ from functools import cached_property
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from genbounds.bounds import Facts, entropy_sum
 from genbounds.simulate.arms import _tilting as tilting
-from genbounds.simulate.arms._arm import Names, Statistics, SyntheticArm, Tilted, check_shares
-from genbounds.validation import Float, InputError, check_count, check_positive
+from genbounds.simulate.arms._arm import (
+    Names,
+    Outcomes,
+    Statistics,
+    SyntheticArm,
+    Tilted,
+    check_shares,
+    chosen,
+)
+from genbounds.validation import Float, InputError, check_count, check_open_unit, check_positive
 
 _LARGEST_TILT = 6.0  # of log a: parameters are multiplied by e^(±6) at most
+
+
+class ScalarArm(SyntheticArm):
+    """One feature of known mean and variance; `more` are further facts."""
+
+    def __init__(
+        self, name: str, families: set[str], mean: float, variance: float, **more: float
+    ) -> None:
+        self.name = name
+        moments = {"d": 1, "mean": mean, "variance": variance}
+        self._facts: Facts = {"families": frozenset(families)} | moments | more
+
+    @property
+    def facts(self) -> Facts:
+        """True quantities by name."""
+        return self._facts
+
+
+_UNIT = {"unit-interval", "bounded"}
+
+
+class BernoulliArm(ScalarArm):
+    """Zeros and ones: every sample quantity is a function of the number of ones.
+
+    Parameters
+    ----------
+    p : float
+        Probability of a one, in (0, 1).
+    """
+
+    def __init__(self, p: float) -> None:
+        self.p = check_open_unit("p", p)
+        super().__init__(f"Bernoulli({self.p:g})", _UNIT, self.p, self.p * (1.0 - self.p))
+
+    def draw(self, n: int, rng: Generator) -> Float:
+        """Return `n` rows, shape (n, 1)."""
+        return (rng.random((n, 1)) < self.p).astype(np.float64)
+
+    def statistics(self, names: Names, n: int, replications: int, rng: Generator) -> Statistics:
+        """Draw the number of ones, which is all that an unordered sample tells."""
+        if set(names) & {"rows", "running_mean"}:
+            return super().statistics(names, n, replications, rng)
+        return self._from_ones(rng.binomial(n, self.p, replications), n)
+
+    def size(self, names: Names, n: int) -> int:
+        """Numbers held for each replication."""
+        return n if set(names) & {"rows", "running_mean"} else 3
+
+    def outcomes(self, names: Names, n: int) -> Outcomes:
+        """All n + 1 counts with their binomial probabilities."""
+        from scipy.stats import binom
+
+        ones = np.arange(n + 1)
+        probabilities = np.asarray(binom.pmf(ones, n, self.p))
+        return Outcomes(statistics=self._from_ones(ones, n), probabilities=probabilities)
+
+    def _from_ones(self, ones: NDArray[np.int64], n: int) -> Statistics:
+        mean = ones / n
+        variance = ones * (n - ones) / (n * max(n - 1, 1))
+        return {"sample_mean": mean, "sample_variance": variance, "mean_square": mean}
+
+    def tilted_rows(self, n: int, count: int, rng: Generator) -> tuple[Float, Float]:
+        """Give the first rows another probability of a one."""
+        p = self.p
+        parts = [(0, p)] + [
+            (start, q)
+            for start in tilting.tilted_starts(n)
+            for q in tilting.tilted_probabilities(p, start)
+        ]
+
+        def draw(part: tuple[int, float], k: int) -> Float:
+            start, q = part
+            chance = np.where(np.arange(n) < start, q, p)
+            return (rng.random((k, n)) < chance).astype(np.float64)
+
+        def log_ratios(rows: Float) -> list[Float]:
+            ones = {start: rows[:, :start].sum(axis=1) for start, _ in parts}
+            return [
+                ones[start] * math.log(q / p)
+                + (start - ones[start]) * math.log((1.0 - q) / (1.0 - p))
+                for start, q in parts
+            ]
+
+        return tilting.mixture(parts, count, rng, draw, log_ratios)
+
+
+class BetaArm(ScalarArm):
+    """Beta distribution on [0, 1].
+
+    Parameters
+    ----------
+    a, b : float
+        Shape parameters, positive; (1, 1) is the uniform distribution.
+    """
+
+    def __init__(self, a: float, b: float) -> None:
+        self.a, self.b = check_positive("a", a), check_positive("b", b)
+        total = self.a + self.b
+        variance = self.a * self.b / (total**2 * (total + 1.0))
+        super().__init__(f"Beta({self.a:g}, {self.b:g})", _UNIT, self.a / total, variance)
+
+    def draw(self, n: int, rng: Generator) -> Float:
+        """Return `n` rows, shape (n, 1)."""
+        return rng.beta(self.a, self.b, (n, 1))
+
+    def tilted_rows(self, n: int, count: int, rng: Generator) -> tuple[Float, Float]:
+        """Raise one of the two parameters."""
+        return _tilted_beta(self.a, self.b, n, count, rng)
+
+
+def _tilted_beta(a: float, b: float, n: int, count: int, rng: Generator) -> tuple[Float, Float]:
+    """Rows, (count, n), of beta variables with either parameter raised, and log weights."""
+    from scipy.special import betaln, digamma
+
+    def cost(more_a: float, more_b: float) -> float:
+        p, q = a + more_a, b + more_b
+        total = digamma(p + q)
+        change = more_a * (digamma(p) - total) + more_b * (digamma(q) - total)
+        return n * float(betaln(a, b) - betaln(p, q) + change)
+
+    parts = [(0.0, 0.0)]
+    for level in tilting.LEVELS:
+        in_a = tilting.strength(lambda x: cost(math.expm1(x) * a, 0.0), level, low=0.0, high=20.0)
+        in_b = tilting.strength(lambda x: cost(0.0, math.expm1(x) * b), level, low=0.0, high=20.0)
+        parts += [] if in_a is None else [(math.expm1(in_a) * a, 0.0)]
+        parts += [] if in_b is None else [(0.0, math.expm1(in_b) * b)]
+
+    def draw(part: tuple[float, float], k: int) -> Float:
+        # Rounded to an end of the interval a row has no finite logarithm.
+        return np.clip(rng.beta(a + part[0], b + part[1], (k, n)), 1e-300, 1.0 - 1e-16)
+
+    def log_ratios(rows: Float) -> list[Float]:
+        low, high = np.log(rows).sum(axis=1), np.log1p(-rows).sum(axis=1)
+        return [
+            more_a * low + more_b * high + n * (betaln(a, b) - betaln(a + more_a, b + more_b))
+            for more_a, more_b in parts
+        ]
+
+    return tilting.mixture(parts, count, rng, draw, log_ratios)
+
+
+class UniformArm(ScalarArm):
+    """Uniform distribution on [low, high].
+
+    Parameters
+    ----------
+    low, high : float
+        Ends, low < high.
+    """
+
+    def __init__(self, low: float = 0.0, high: float = 1.0) -> None:
+        if not low < high:
+            raise InputError(f"`low` must lie below `high`; got {low!r}, {high!r}.")
+        self.low, self.high = float(low), float(high)
+        families = _UNIT if self.low >= 0.0 and self.high <= 1.0 else {"bounded"}
+        mean, variance = 0.5 * (self.low + self.high), (self.high - self.low) ** 2 / 12.0
+        super().__init__(f"Uniform({self.low:g}, {self.high:g})", families, mean, variance)
+
+    def draw(self, n: int, rng: Generator) -> Float:
+        """Return `n` rows, shape (n, 1)."""
+        return rng.uniform(self.low, self.high, (n, 1))
+
+    def tilted_rows(self, n: int, count: int, rng: Generator) -> tuple[Float, Float] | None:
+        """Make a beta distribution of the uniform one on [0, 1], the only one of the audit."""
+        inside = (self.low, self.high) == (0.0, 1.0)
+        return _tilted_beta(1.0, 1.0, n, count, rng) if inside else None
+
+
+class GammaArm(ScalarArm):
+    """Gamma distribution; χ² with k degrees of freedom is ``GammaArm(k / 2, 2)``.
+
+    Parameters
+    ----------
+    shape, scale : float
+        Positive.
+
+    Notes
+    -----
+    X is sub-exponential with α = 2 scale and ν² = 2 shape scale²: with ``|u| = |λ| scale ≤ 1/2``,
+    log E e^{λ(X−EX)} = shape (−u − log(1−u)) = shape Σ_{k≥2} u^k/k ≤ shape u², since the sum is
+    at most ``u²/2 · 1/(1−|u|)``; χ²₁ (shape 1/2, scale 2) is the familiar SE(2, 4).
+    """
+
+    def __init__(self, shape: float, scale: float = 1.0) -> None:
+        self.shape, self.scale = check_positive("shape", shape), check_positive("scale", scale)
+        super().__init__(
+            f"Gamma({self.shape:g}, scale {self.scale:g})",
+            {"sub-exponential"},
+            self.shape * self.scale,
+            self.shape * self.scale**2,
+            sub_exponential_nu=self.scale * (2.0 * self.shape) ** 0.5,
+            sub_exponential_alpha=2.0 * self.scale,
+        )
+
+    def draw(self, n: int, rng: Generator) -> Float:
+        """Return `n` rows, shape (n, 1)."""
+        return rng.gamma(self.shape, self.scale, (n, 1))
+
+    def tail(self, quantity: str, n: int, threshold: float) -> float | None:
+        """Exact tail of the sample mean, itself a gamma variable."""
+        if quantity != "mean-error":
+            return None
+        from scipy.special import gammainc, gammaincc
+
+        mean = self.shape * self.scale
+        upper = gammaincc(n * self.shape, n * (mean + threshold) / self.scale)
+        lower = gammainc(n * self.shape, n * max(mean - threshold, 0.0) / self.scale)
+        return float(upper + lower)
+
+
+# --- bounded rows ---------------------------------------------------------------------------------
 
 
 class SphereArm(SyntheticArm):
@@ -76,11 +295,16 @@ class SphereArm(SyntheticArm):
             slope = (spread(kappa * 1.0001) - spread(kappa * 0.9999)) / (2e-4 * kappa)
             return n * (kappa * slope - spread(kappa))
 
+        def draw(kappa: float, k: int) -> Float:
+            return _towards(kappa, k, n, d, rng)
+
+        def log_ratios(rows: Float) -> list[Float]:
+            length = np.linalg.norm(rows.sum(axis=1), axis=1)
+            return [tilting.log_direction_mean(x * length, d) - n * spread(x) for x in kappas]
+
         kappas = [0.0, *tilting.strengths(cost, low=1e-6, high=200.0)]
-        rows = tilting.draw_parts(kappas, count, rng, lambda x, k: _towards(x, k, n, d, rng))
-        length = np.linalg.norm(rows.sum(axis=1), axis=1)
-        ratios = [tilting.log_direction_mean(x * length, d) - n * spread(x) for x in kappas]
-        return self.radius * rows, tilting.mixture_weights(ratios)
+        rows, weights = tilting.mixture(kappas, count, rng, draw, log_ratios)
+        return self.radius * rows, weights
 
 
 def _towards(kappa: float, k: int, n: int, d: int, rng: Generator) -> Float:
@@ -146,7 +370,7 @@ class CategoricalArm(SyntheticArm):
             "mean_error_norm": np.linalg.norm(mean - self.probabilities, axis=1),
             "sample_spectrum": np.sort(mean, axis=1)[:, ::-1],
         }
-        return {name: table[name] for name in names if name in table}
+        return chosen(names, table)
 
     def size(self, names: Names, n: int) -> int:
         """Numbers held for each replication."""
@@ -170,19 +394,15 @@ class CategoricalArm(SyntheticArm):
             chances[np.arange(k), chosen] = q
             return np.asarray(rng.multinomial(n, chances), dtype=np.float64)
 
-        def log_ratio(tilt: int | None, counts: Float) -> Float:
-            if tilt is None:
-                return np.zeros(count)
-            q = new[:, tilt]
-            each = counts * np.log(q / p) + (n - counts) * np.log((1.0 - q) / (1.0 - p))
-            return np.asarray(np.logaddexp.reduce(each, axis=1) - math.log(d))
+        def log_ratios(counts: Float) -> list[Float]:
+            each = [
+                counts * np.log(q / p) + (n - counts) * np.log((1.0 - q) / (1.0 - p)) for q in new.T
+            ]
+            mixed = [np.logaddexp.reduce(ratio, axis=1) - math.log(d) for ratio in each]
+            return [np.zeros(count), *mixed]
 
-        tilts = [None, *range(depth)]
-        counts = tilting.draw_parts(tilts, count, rng, draw)
-        return Tilted(
-            statistics=self._from_shares(names, counts / n),
-            log_weights=tilting.mixture_weights([log_ratio(tilt, counts) for tilt in tilts]),
-        )
+        counts, weights = tilting.mixture([None, *range(depth)], count, rng, draw, log_ratios)
+        return Tilted(statistics=self._from_shares(names, counts / n), log_weights=weights)
 
 
 class DirichletArm(SyntheticArm):
@@ -260,7 +480,7 @@ class DirichletArm(SyntheticArm):
             "mean_entropy": lambda: entropies.mean(axis=1),
             "entropy_variance": lambda: entropies.var(axis=1, ddof=1),
         }
-        return {name: np.asarray(table[name]()) for name in names if name in table}
+        return chosen(names, table)
 
     def size(self, names: Names, n: int) -> int:
         """Numbers held for each replication."""
@@ -269,16 +489,13 @@ class DirichletArm(SyntheticArm):
     def tilted_rows(self, n: int, count: int, rng: Generator) -> tuple[Float, Float]:
         """Change the parameters of one class, drawn at random and integrated out, or of all."""
         old, (k, d) = self.concentrations, self.concentrations.shape
-        single = [self._tilted_parameters(n, slice(j, j + 1)) for j in range(d)]
-        joint = self._tilted_parameters(n, slice(0, d))
-        depth = len(joint)
+        classes = [*(slice(j, j + 1) for j in range(d)), slice(0, d)]
+        tilts = np.swapaxes([self._tilted_parameters(n, which) for which in classes], 0, 1)
         # Parts: the distribution itself, then each tilt of one class, then each tilt of all.
-        sizes = tilting.part_sizes(1 + 2 * depth, count, rng)
-        shapes = [np.broadcast_to(old, (sizes[0], k, d))]
-        for tilt in range(depth):
-            chosen = rng.integers(d, size=sizes[1 + tilt])
-            shapes.append(np.array([single[j][tilt] for j in chosen]).reshape(-1, k, d))
-            shapes.append(np.broadcast_to(joint[tilt], (sizes[1 + depth + tilt], k, d)))
+        first, *sizes = tilting.part_sizes(1 + 2 * len(tilts), count, rng)
+        shapes = [np.broadcast_to(old, (first, k, d))]
+        for tilt, single, joint in zip(tilts, sizes, sizes[len(tilts) :], strict=False):
+            shapes.append(tilt[np.r_[rng.integers(d, size=single), np.full(joint, d)]])
         table = np.concatenate(shapes)
         component = rng.choice(k, (count, n), p=self.weights)
         logs = _log_gammas(table[np.arange(count)[:, None], component], rng)
@@ -293,10 +510,9 @@ class DirichletArm(SyntheticArm):
             return np.asarray(change + np.einsum("rkd,kd->r", sums, new - old))
 
         ratios = [np.zeros(count)]
-        for tilt in range(depth):
-            each = np.stack([log_ratio(tilts[tilt]) for tilts in single])
-            ratios.append(np.logaddexp.reduce(each, axis=0) - math.log(d))
-            ratios.append(log_ratio(joint[tilt]))
+        for tilt in tilts:
+            *each, whole = map(log_ratio, tilt)
+            ratios += [np.logaddexp.reduce(each, axis=0) - math.log(d), whole]
         return np.exp(logs), tilting.mixture_weights(ratios)
 
     def _tilted_parameters(self, n: int, classes: slice) -> list[Float]:
@@ -320,14 +536,12 @@ class DirichletArm(SyntheticArm):
             each = _constant_change(old, new) + ((new - old) * slope).sum(axis=1)
             return n * float(self.weights @ each)
 
-        def reaching(sign: float) -> list[Float]:
-            logs = [
-                tilting.strength(lambda x: cost(sign * x), level, low=0.0, high=_LARGEST_TILT)
-                for level in tilting.LEVELS
-            ]
-            return [scaled(sign * (_LARGEST_TILT if x is None else x)) for x in logs]
+        def reach(sign: float, level: float) -> float:
+            high = _LARGEST_TILT
+            x = tilting.strength(lambda x: cost(sign * x), level, low=0.0, high=high)
+            return sign * (high if x is None else x)
 
-        return reaching(1.0) + reaching(-1.0)
+        return [scaled(reach(sign, level)) for sign in (1.0, -1.0) for level in tilting.LEVELS]
 
 
 def _constant_change(old: Float, new: Float) -> Float:

@@ -1,8 +1,12 @@
-"""Arms given by mean and covariance: what they share, heavy tails, skewness, mixtures, spectra."""
+"""Arms given by mean and covariance: Gaussian, heavy tails, skewness, mixtures; and spectra.
+
+Gaussian ones are drawn by their sufficient statistics, and have exact tails and tilts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -12,8 +16,16 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from genbounds import validation
-from genbounds.bounds import Facts
-from genbounds.simulate.arms._arm import SyntheticArm, check_shares
+from genbounds.bounds import Facts, normal_product_tail, weighted_chi_square_tail
+from genbounds.simulate.arms import _tilting as tilting
+from genbounds.simulate.arms._arm import (
+    Names,
+    Statistics,
+    SyntheticArm,
+    Tilted,
+    check_shares,
+    chosen,
+)
 from genbounds.validation import Float, InputError
 
 _SYMMETRY_RTOL = 1e-6  # of the largest entry, as in `Moments`
@@ -27,6 +39,7 @@ class CovarianceArm(SyntheticArm):
     """
 
     families: tuple[str, ...] = ()
+    _detail = ""
 
     def __init__(self, mean: ArrayLike, cov: ArrayLike, *, name: str | None = None) -> None:
         center = np.atleast_1d(np.array(validation.as_floats("mean", mean)))
@@ -38,7 +51,8 @@ class CovarianceArm(SyntheticArm):
             raise InputError("`mean` must be finite.")
         self.mean: Float = np.broadcast_to(center, (d,))
         self.cov: Float = _symmetric(matrix, d)
-        values, self.axes = _spectrum(self.cov)
+        self.axes: Float | None
+        values, self.axes = (self.cov, None) if self.cov.ndim == 1 else np.linalg.eigh(self.cov)
         if not values.min() >= -_DEFINITE_RTOL * max(values.max(), 0.0):
             raise InputError(
                 "`cov` must be positive semi-definite; its smallest eigenvalue is "
@@ -50,8 +64,8 @@ class CovarianceArm(SyntheticArm):
     def _describe(self) -> str:
         kind = type(self).__name__.removesuffix("Arm").lower()
         if self.mean.size == 1:
-            return f"{kind}({self.mean[0]:g}, {self.cov.ravel()[0]:g})"
-        return f"{kind}(d={self.mean.size}, Tr={self.eigenvalues.sum():.6g})"
+            return f"{kind}({self.mean[0]:g}, {self.cov.ravel()[0]:g}{self._detail})"
+        return f"{kind}(d={self.mean.size}, Tr={self.eigenvalues.sum():.6g}{self._detail})"
 
     def along_axes(self, vector: Float) -> Float:
         """Coordinates of a vector along the eigenvectors."""
@@ -103,12 +117,351 @@ def _symmetric(matrix: Float, d: int) -> Float:
     return matrix
 
 
-def _spectrum(cov: Float) -> tuple[Float, Float | None]:
-    """Eigenvalues and eigenvectors; None for the axes themselves, which a diagonal has."""
-    if cov.ndim == 1:
-        return cov, None
-    values, vectors = np.linalg.eigh(cov)
-    return values, vectors
+# --- Gaussian -----------------------------------------------------------------------------------
+
+_OF_SCATTER = {"covariance", "raw_covariance", "sample_variance", "mean_square"}
+_OF_ORDER = {"running_mean", "rows"}
+_OF_ROWS = {"mean_deviation", *_OF_ORDER}  # no functions of mean and covariance
+_OF_MEANS = {"mean_error_norm", "mean_vector", "sample_mean", "sample_mean_gap"}
+_KAPPA_SQUARED = 8.0 / 3.0  # E exp(X²/κ²) = 2 for X ~ N(0, 1)
+_MOST_TILTED_FEATURES = 64  # a tilted sample costs a matrix of d² numbers and its eigenvalues
+
+
+class GaussianArm(CovarianceArm):
+    """N(mean, cov), drawn through sufficient statistics: the cost does not grow with n.
+
+    Parameters
+    ----------
+    mean : array_like of shape (d,)
+        A scalar is repeated.
+    cov : array_like of shape (d, d) or (d,)
+        Covariance, or its diagonal (then nothing of size d² is held or computed).
+    name : str, optional
+        Label in reports.
+
+    Raises
+    ------
+    InputError
+        If `cov` is not a finite positive semi-definite matrix that fits `mean`.
+
+    Notes
+    -----
+    μ̂ ~ N(μ, Σ/n) and, independent of it, n Σ̂ ~ Wishart(n−1, Σ) by Bartlett's decomposition,
+    whose factor is a trapezoid where n − 1 < d.
+    """
+
+    families = ("gaussian", "sub-gaussian")
+
+    @cached_property
+    def facts(self) -> Facts:
+        """True quantities by name."""
+        facts: dict[str, Any] = dict(super().facts) | {"kappa": _KAPPA_SQUARED**0.5}
+        if self.mean.size == 1:
+            # Gaussian tails throughout: any α > 0 serves, so the limit α = 0 does.
+            facts["sub_exponential_nu"] = float(self.eigenvalues[0]) ** 0.5
+            facts["sub_exponential_alpha"] = 0.0
+        return facts
+
+    def draw(self, n: int, rng: Generator) -> Float:
+        """Return `n` rows, shape (n, d)."""
+        return self.mean + self.colour(rng.standard_normal((n, self.mean.size)))
+
+    def statistics(self, names: Names, n: int, replications: int, rng: Generator) -> Statistics:
+        """Draw sample quantities; see `SyntheticArm.statistics`."""
+        wanted, d = set(names), self.mean.size
+        if wanted & _OF_ROWS:
+            return super().statistics(names, n, replications, rng)
+        white = rng.standard_normal((replications, d)) / np.sqrt(n)
+        out: Statistics = {}
+        if "second_mean" in wanted:
+            second = rng.standard_normal((replications, d)) / np.sqrt(n)
+            out["second_mean"] = (self.mean + self.colour(second))[:, 0]
+        factor = draw_triangle(d, n, replications, rng) if wanted & _OF_SCATTER else None
+        out |= self._from_white(n, white, factor)
+        if factor is None and "mean_squared_norm" in wanted:
+            # In eigen-coordinates: scatter about the sample mean plus n times its square.
+            moved = self.along_axes(self.mean) + white * np.sqrt(self.eigenvalues)
+            scatter = rng.chisquare(n - 1, (replications, d)) if n > 1 else np.zeros(1)
+            out["mean_squared_norm"] = (self.eigenvalues * scatter / n + moved**2).sum(axis=1)
+        return chosen(names, out)
+
+    def _from_white(self, n: int, white: Float, factor: Float | None) -> Statistics:
+        """Compute sample quantities from the sufficient statistics of white samples.
+
+        `white` are means of n white vectors along the eigenvectors, (k, d); `factor` is A of shape
+        (k, d, m) with A Aᵀ their scatter about that mean, None where no quantity needs it.
+        """
+        mean = self.mean + self.colour(white)
+        out: Statistics = {
+            "mean_error_norm": np.linalg.norm(white * np.sqrt(self.eigenvalues), axis=1),
+            "mean_vector": mean,
+            "sample_mean": mean[:, 0],
+        }
+        if factor is None:
+            return out
+        factor = factor * np.sqrt(self.eigenvalues)[:, None]
+        factor = factor if self.axes is None else self.axes @ factor
+        scatter = factor @ np.swapaxes(factor, 1, 2) / n
+        raw = scatter + mean[:, :, None] * mean[:, None, :]
+        return out | {
+            "covariance": scatter,
+            "raw_covariance": raw,
+            "mean_square": raw[:, 0, 0],
+            "sample_variance": scatter[:, 0, 0] * (n / (n - 1) if n > 1 else math.nan),
+            "mean_squared_norm": np.trace(raw, axis1=1, axis2=2),
+        }
+
+    def size(self, names: Names, n: int) -> int:
+        """Numbers held for each replication."""
+        d = self.mean.size
+        if set(names) & _OF_ROWS:
+            return n * d
+        return 4 * d * d if set(names) & _OF_SCATTER else 2 * d
+
+    def tail(self, quantity: str, n: int, threshold: float) -> float | None:
+        """Exact tails of means, norms and (d = 1) variances."""
+        values, centred = self.eigenvalues, not self.mean.any()
+        if threshold < 0.0 or not values.any():
+            return float(threshold < 0.0)
+        table: dict[str, Callable[[], Any]] = {
+            "mean-norm": lambda: weighted_chi_square_tail(n * threshold**2, values),
+            "mean-norm-squared": lambda: weighted_chi_square_tail(n * threshold, values),
+        }
+        if centred:
+            table["squared-norm-error"] = lambda: _norm_tail(values, n, threshold)
+        if values.size == 1:
+            variance = float(values[0])
+            table["mean-error"] = lambda: _normal_tail(threshold * np.sqrt(n / variance))
+            table["covariance-error"] = lambda: _variance_tail(n - 1, n, variance, threshold)
+            if centred:
+                table["squared-mean"] = lambda: _normal_tail(np.sqrt(threshold * n / variance))
+                table["mean-product"] = lambda: normal_product_tail(threshold * n / variance)
+                table["raw-covariance-error"] = lambda: _variance_tail(n, n, variance, threshold)
+                if variance == 1.0:
+                    table["square-error"] = table["raw-covariance-error"]
+        return float(table[quantity]()) if quantity in table else None
+
+    def tilted(
+        self, names: Names, n: int, count: int, rng: Generator, *, gap: Float | None = None
+    ) -> Tilted | None:
+        """Tilt mean and covariance; the first rows where their order counts and d = 1.
+
+        `names`, `n`, `count` and `rng` are as `SyntheticArm.tilted` takes them; the mean is shifted
+        also along `gap`, shape (d,), a direction in units of the features.
+        """
+        d = self.mean.size
+        if set(names) & _OF_ORDER:
+            return super().tilted(names, n, count, rng)
+        if d > _MOST_TILTED_FEATURES:
+            return None
+        scattered = not set(names) <= _OF_MEANS
+        tilts, blocks = _tilts(self, n, scattered, gap), []
+        for (move, _), k in zip(tilts, tilting.part_sizes(len(tilts), count, rng), strict=True):
+            mean = rng.standard_normal((k, d)) / math.sqrt(n)
+            factor = draw_triangle(d, n, k, rng) if scattered else np.zeros((k, d, 0))
+            blocks.append(move(_White(self.eigenvalues, n, mean, factor), rng))
+        drawn = _White(self.eigenvalues, n, *map(np.concatenate, zip(*blocks, strict=True)))
+        out = self._from_white(n, drawn.mean, drawn.factor if scattered else None)
+        if scattered:  # at its largest possible value; see `SyntheticArm.tilted`
+            out["mean_deviation"] = np.sqrt(np.trace(out["covariance"], axis1=1, axis2=2))
+        weights = tilting.mixture_weights([log_ratio(drawn) for _, log_ratio in tilts])
+        return Tilted(statistics=chosen(names, out), log_weights=weights)
+
+    def tilted_rows(self, n: int, count: int, rng: Generator) -> tuple[Float, Float] | None:
+        """Shift the first rows of scalar samples, either way."""
+        if self.mean.size > 1:
+            return None
+        parts = [(0, 0.0)] + [
+            (start, sign * math.sqrt(2.0 * level / start))
+            for start in tilting.tilted_starts(n)
+            for level in tilting.LEVELS
+            for sign in (1.0, -1.0)
+        ]
+
+        def draw(part: tuple[int, float], k: int) -> Float:
+            start, shift = part
+            z = rng.standard_normal((k, n))
+            z[:, :start] += shift
+            return z
+
+        def log_ratios(white: Float) -> list[Float]:
+            sums = {start: white[:, :start].sum(axis=1) for start in {start for start, _ in parts}}
+            return [shift * sums[start] - 0.5 * start * shift**2 for start, shift in parts]
+
+        white, weights = tilting.mixture(parts, count, rng, draw, log_ratios)
+        rows = self.facts["mean"] + math.sqrt(self.facts["variance"]) * white
+        return rows, weights
+
+
+def draw_triangle(d: int, n: int, replications: int, rng: Generator) -> Float:
+    """T of shape (replications, d, min(d, n − 1)) with T Tᵀ ~ Wishart(n − 1, I)."""
+    columns = min(d, n - 1)
+    triangle = np.zeros((replications, d, columns))
+    normals = rng.standard_normal((replications, columns * d - columns * (columns + 1) // 2))
+    used = 0
+    for row in range(1, d):  # slices are copied faster than indices are followed
+        width = min(row, columns)
+        triangle[:, row, :width] = normals[:, used : used + width]
+        used += width
+    diagonal = np.arange(columns)
+    chi_squares = rng.chisquare((n - 1.0) - diagonal, (replications, columns))
+    triangle[:, diagonal, diagonal] = np.sqrt(chi_squares)
+    return triangle
+
+
+def _normal_tail(threshold: float) -> float:
+    """P(|Z| > threshold)."""
+    from scipy.special import ndtr
+
+    return float(2.0 * ndtr(-threshold))
+
+
+def _norm_tail(values: Float, n: int, threshold: float) -> float:
+    """P(|Σ_i ‖x_i‖²/n − Tr Σ| > threshold), mean 0."""
+    total = float(values.sum())
+    upper = weighted_chi_square_tail(n * (total + threshold), values, degrees=n)
+    lower = weighted_chi_square_tail(n * (total - threshold), values, degrees=n, upper=False)
+    return upper + lower
+
+
+def _variance_tail(degrees: int, n: int, variance: float, threshold: float) -> float:
+    """P(|variance χ²/n − variance| > threshold)."""
+    from scipy.special import chdtr, chdtrc
+
+    if degrees == 0:
+        return float(variance > threshold)
+    ratio = threshold / variance
+    upper, lower = n * (1.0 + ratio), n * max(1.0 - ratio, 0.0)
+    return float(chdtrc(degrees, upper) + chdtr(degrees, lower))
+
+
+# --- tilts of white samples: how each moves them, and its log density over that of no tilt --------
+
+
+class _White:
+    """k white samples of n rows: means, (k, d), and factors A of the scatter A Aᵀ, (k, d, m).
+
+    Along the eigenvectors of a covariance, of which `shares` are λ_j/λ_1 and `lead` is the leading
+    eigenspace. The cached quantities are all that the densities depend on, beside the mean.
+    """
+
+    def __init__(self, eigenvalues: Float, n: int, mean: Float, factor: Float) -> None:
+        self.n, self.mean, self.factor = n, mean, factor
+        self.shares: Float = eigenvalues / eigenvalues.max()
+        self.lead = self.shares >= 1.0 - 1e-9
+        self.multiplicity = int(self.lead.sum())
+
+    def directions(self, rng: Generator) -> Float:
+        """Uniform unit vectors in the leading eigenspace, one for each sample."""
+        v = np.zeros(self.mean.shape)
+        v[:, self.lead] = tilting.random_directions(len(v), self.multiplicity, rng)
+        return v
+
+    @cached_property
+    def energy(self) -> Float:
+        """Σ_j λ_j/λ_1 times the sum of squares along axis j, shape (k,)."""
+        squares = self.n * np.square(self.mean) + np.square(self.factor).sum(axis=2)
+        return np.asarray(squares @ self.shares)
+
+    @cached_property
+    def along(self) -> Float:
+        """Norm of the mean within the leading eigenspace, shape (k,)."""
+        return np.asarray(np.linalg.norm(self.mean[:, self.lead], axis=1))
+
+    @cached_property
+    def second(self) -> Float:
+        """Eigenvalues of the second moments times n within the leading eigenspace, shape (k, m)."""
+        mean, factor = self.mean[:, self.lead], self.factor[:, self.lead]
+        scatter = factor @ np.swapaxes(factor, 1, 2)
+        scatter += self.n * mean[:, :, None] * mean[:, None, :]
+        return np.asarray(np.linalg.eigvalsh(scatter))
+
+
+# Means and factors of the moved samples; log densities.
+Tilt = tuple[Callable[[_White, Generator], tuple[Float, Float]], Callable[[_White], Any]]
+
+
+def _tilts(features: GaussianArm, n: int, scattered: bool, gap: Float | None) -> list[Tilt]:
+    """List the mixture: the distribution itself, and tilts of the sizes that cost each level."""
+    shifts = [math.sqrt(2.0 * level / n) for level in tilting.LEVELS]
+    tilts = [_shift_along(0.0, np.zeros(features.mean.size)), *map(_shift, shifts)]
+    if gap is not None:
+        direction = features.along_axes(gap) * np.sqrt(features.eigenvalues)
+        norm = float(np.linalg.norm(direction))
+        if norm > 0.0:
+            steps = [sign * size for sign in (1.0, -1.0) for size in shifts]
+            tilts += [_shift_along(size, direction / norm) for size in steps]
+    if scattered:
+        shares = features.eigenvalues / features.eigenvalues.max()
+
+        def energies(sign: float) -> list[float]:
+            """Tilts by which Σ‖x‖² is larger (`sign` 1) or smaller (−1)."""
+
+            def cost(x: float) -> float:
+                return n * _inflation(1.0 / (1.0 + math.expm1(-sign * x) * shares))
+
+            logs = tilting.strengths(cost, low=0.0, high=30.0)
+            return [-math.expm1(-sign * x) for x in logs]
+
+        tilts += map(_stretch, energies(1.0) + energies(-1.0))
+        logs = tilting.strengths(lambda x: n * _inflation(np.exp([x])), low=0.0, high=60.0)
+        tilts += [_stretch_lead(math.exp(x)) for x in logs]
+    return tilts
+
+
+def _inflation(factors: Float) -> float:
+    """Information, for each row, of variances multiplied by `factors`."""
+    return 0.5 * float((factors - 1.0 - np.log(factors)).sum())
+
+
+def _shift_along(size: float, direction: Float) -> Tilt:
+    """Shift the mean by `size` along a unit vector."""
+
+    def log_ratio(x: _White) -> Any:
+        return -0.5 * x.n * size**2 + x.n * size * (x.mean @ direction)
+
+    return lambda x, rng: (x.mean + size * direction, x.factor), log_ratio
+
+
+def _shift(size: float) -> Tilt:
+    """Shift the mean by `size` in a random leading direction, integrated out of the density."""
+
+    def log_ratio(x: _White) -> Any:
+        spread = tilting.log_direction_mean(x.n * size * x.along, x.multiplicity)
+        return -0.5 * x.n * size**2 + spread
+
+    return lambda x, rng: (x.mean + size * x.directions(rng), x.factor), log_ratio
+
+
+def _stretch(size: float) -> Tilt:
+    """Multiply variances by 1/(1 − size λ_j/λ_1): Σ‖x‖² changes in the way that costs least."""
+
+    def move(x: _White, rng: Generator) -> tuple[Float, Float]:
+        stretch = 1.0 / np.sqrt(1.0 - size * x.shares)
+        return x.mean * stretch, x.factor * stretch[:, None]
+
+    def log_ratio(x: _White) -> Any:
+        return 0.5 * x.n * np.log1p(-size * x.shares).sum() + 0.5 * size * x.energy
+
+    return move, log_ratio
+
+
+def _stretch_lead(size: float) -> Tilt:
+    """Multiply the variance of a random leading direction, integrated out, by `size`."""
+
+    def move(x: _White, rng: Generator) -> tuple[Float, Float]:
+        v, more = x.directions(rng), math.sqrt(size) - 1.0
+        mean = x.mean + more * (x.mean * v).sum(axis=1)[:, None] * v
+        return mean, x.factor + more * v[:, :, None] * (v[:, None, :] @ x.factor)
+
+    def log_ratio(x: _White) -> Any:
+        tilt = tilting.log_sphere_mean(0.5 * (1.0 - 1.0 / size) * x.second)
+        return -0.5 * x.n * math.log(size) + tilt
+
+    return move, log_ratio
+
+
+# --- heavy tails, skewness, mixtures --------------------------------------------------------------
 
 
 class StudentArm(CovarianceArm):
@@ -130,11 +483,8 @@ class StudentArm(CovarianceArm):
     ) -> None:
         if not df > 2.0:
             raise InputError(f"`df` must be more than 2, or there is no covariance; got {df!r}.")
-        self.df = float(df)
+        self.df, self._detail = float(df), f", df={df:g}"
         super().__init__(mean, cov, name=name)
-
-    def _describe(self) -> str:
-        return f"{super()._describe()[:-1]}, df={self.df:g})"
 
     def draw(self, n: int, rng: Generator) -> Float:
         """Return `n` rows, shape (n, d)."""
@@ -160,11 +510,8 @@ class SkewedArm(CovarianceArm):
     def __init__(
         self, mean: ArrayLike, cov: ArrayLike, *, shape: float, name: str | None = None
     ) -> None:
-        self.shape = validation.check_positive("shape", shape)
+        self.shape, self._detail = validation.check_positive("shape", shape), f", shape={shape:g}"
         super().__init__(mean, cov, name=name)
-
-    def _describe(self) -> str:
-        return f"{super()._describe()[:-1]}, shape={self.shape:g})"
 
     def draw(self, n: int, rng: Generator) -> Float:
         """Return `n` rows, shape (n, d)."""

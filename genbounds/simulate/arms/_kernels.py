@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from genbounds.bounds import Facts
 from genbounds.simulate.arms._arm import Names, Statistics, SyntheticArm, Tilted, check_shares
 from genbounds.simulate.arms._bounded import CategoricalArm
-from genbounds.simulate.arms._gaussian import GaussianArm
+from genbounds.simulate.arms._covariance import GaussianArm
 from genbounds.validation import Float, InputError, check_count, check_positive
 
 

@@ -24,12 +24,21 @@ LEVELS = (12.0, 25.0, 50.0, 100.0)
 Part = TypeVar("Part")
 
 
-def draw_parts(
-    parts: Sequence[Part], count: int, rng: Generator, draw: Callable[[Part, int], Float]
-) -> Float:
-    """Draw `count` samples from the equal mixture of `parts`; ``draw(part, k)`` gives k of one."""
+def mixture(
+    parts: Sequence[Part],
+    count: int,
+    rng: Generator,
+    draw: Callable[[Part, int], Float],
+    log_ratios: Callable[[Float], Sequence[Float]],
+) -> tuple[Float, Float]:
+    """Draw `count` samples from the equal mixture of `parts`; the samples and their log weights.
+
+    ``draw(part, k)`` gives k samples of one part; ``log_ratios(samples)`` the log densities of all
+    parts over that of the distribution.
+    """
     sizes = part_sizes(len(parts), count, rng)
-    return np.concatenate([draw(part, k) for part, k in zip(parts, sizes, strict=True)])
+    samples = np.concatenate([draw(part, k) for part, k in zip(parts, sizes, strict=True)])
+    return samples, mixture_weights(log_ratios(samples))
 
 
 def part_sizes(parts: int, count: int, rng: Generator) -> list[int]:

@@ -12,8 +12,8 @@ from scipy import special, stats
 
 from genbounds.bounds import Bound, entropy_sum
 from genbounds.simulate.arms._bounded import DirichletArm
+from genbounds.simulate.arms._covariance import GaussianArm
 from genbounds.simulate.arms._frechet import FrechetArm
-from genbounds.simulate.arms._gaussian import GaussianArm
 from genbounds.simulate.auditing import _results as fits
 from genbounds.simulate.auditing._results import FALSE_ALARM, Check, fit
 from genbounds.validation import Float

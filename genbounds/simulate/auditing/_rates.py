@@ -15,8 +15,8 @@ from scipy import stats
 from genbounds.bounds import Bound, catalog, entropy_sum, truncate
 from genbounds.simulate.arms._arm import SyntheticArm
 from genbounds.simulate.arms._bounded import CategoricalArm, DirichletArm, SphereArm
+from genbounds.simulate.arms._covariance import GaussianArm
 from genbounds.simulate.arms._frechet import FrechetArm
-from genbounds.simulate.arms._gaussian import GaussianArm
 from genbounds.simulate.arms._kernels import CircleArm, NystromArm
 from genbounds.simulate.auditing import _c20
 from genbounds.simulate.auditing import _results as fits

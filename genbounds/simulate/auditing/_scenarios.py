@@ -14,12 +14,18 @@ import numpy as np
 from genbounds.bounds import Bound
 from genbounds.simulate._trials import Scenario
 from genbounds.simulate.arms._arm import SyntheticArm
-from genbounds.simulate.arms._bounded import CategoricalArm, DirichletArm, SphereArm
-from genbounds.simulate.arms._covariance import EMBEDDING_NORMS, embedding_spectrum
+from genbounds.simulate.arms._bounded import (
+    BernoulliArm,
+    BetaArm,
+    CategoricalArm,
+    DirichletArm,
+    GammaArm,
+    SphereArm,
+    UniformArm,
+)
+from genbounds.simulate.arms._covariance import EMBEDDING_NORMS, GaussianArm, embedding_spectrum
 from genbounds.simulate.arms._frechet import FrechetArm
-from genbounds.simulate.arms._gaussian import GaussianArm
 from genbounds.simulate.arms._kernels import CircleArm, NystromArm, VendiArm
-from genbounds.simulate.arms._scalars import BernoulliArm, BetaArm, GammaArm, UniformArm
 from genbounds.validation import Float, InputError
 
 # Beyond 1e-3 only exact tails and gross failures can tell; a UCB run asks for about 1e-8.
