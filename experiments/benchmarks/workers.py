@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 from genbounds.simulate import FrechetArm, GaussianArm, Workers, frechet_scores, power_law_spectrum
-from genbounds.simulate._pieces import COVERAGE, open_store
+from genbounds.simulate._work import COVERAGE, open_store
 
 
 def nothing(index: int) -> int:

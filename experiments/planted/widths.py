@@ -17,8 +17,8 @@ from unittest import mock
 import numpy as np
 
 from genbounds.bounds import Bound, _exact
-from genbounds.simulate._pieces import stream
-from genbounds.simulate._trials import Scenario, as_rows, exact_misses, miss_limits
+from genbounds.simulate._coverage import Scenario, as_rows, exact_misses, miss_limits
+from genbounds.simulate._work import stream
 from genbounds.simulate.auditing._checks import exact_checks
 from genbounds.simulate.auditing._results import FALSE_ALARM
 from genbounds.simulate.auditing._scenarios import scenarios_of

@@ -6,7 +6,7 @@ from genbounds.simulate._coverage import coverage as coverage
 from genbounds.simulate._coverage import interval_coverage as interval_coverage
 from genbounds.simulate._scores import FrechetScores as FrechetScores
 from genbounds.simulate._scores import frechet_scores as frechet_scores
-from genbounds.simulate._workers import Workers as Workers
+from genbounds.simulate._work import Workers as Workers
 from genbounds.simulate.arms._arm import SyntheticArm as SyntheticArm
 from genbounds.simulate.arms._bounded import BernoulliArm as BernoulliArm
 from genbounds.simulate.arms._bounded import BetaArm as BetaArm

@@ -13,8 +13,7 @@ from numpy.random import SeedSequence
 
 from genbounds.estimators import FEW_RATIO, student_quantile
 from genbounds.simulate._coverage import Coverage, from_ends
-from genbounds.simulate._pieces import Piece, Progress, chunks, stream, work
-from genbounds.simulate._workers import Workers
+from genbounds.simulate._work import Piece, Progress, Workers, chunks, stream, work
 from genbounds.simulate.arms import _frechet as engines
 from genbounds.simulate.arms._covariance import GaussianArm
 from genbounds.simulate.arms._frechet import FrechetArm

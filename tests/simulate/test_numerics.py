@@ -13,8 +13,8 @@ from scipy import integrate, special, stats
 
 from genbounds.bounds import catalog, weighted_chi_square_quantile
 from genbounds.simulate import GaussianArm
-from genbounds.simulate._pieces import stream
-from genbounds.simulate._trials import Scenario, exact_misses, lower_limit, rare_misses, run_chunk
+from genbounds.simulate._coverage import Scenario, exact_misses, lower_limit, rare_misses, run_chunk
+from genbounds.simulate._work import stream
 from genbounds.simulate.arms._tilting import log_direction_mean, log_sphere_mean
 from genbounds.simulate.auditing._proofs import proof_steps, square_tail, sub_exponential_gap
 from genbounds.simulate.auditing._rates import regret

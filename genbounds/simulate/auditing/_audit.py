@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
@@ -19,9 +19,9 @@ from numpy.random import SeedSequence
 
 from genbounds._process import versions
 from genbounds.bounds import Bound, catalog
-from genbounds.simulate import _trials as trials
-from genbounds.simulate._pieces import AUDIT, Piece, Progress, stream, work
-from genbounds.simulate._workers import Workers
+from genbounds.simulate import _coverage as trials
+from genbounds.simulate._coverage import Scenario
+from genbounds.simulate._work import AUDIT, Piece, Progress, Workers, stream, work
 from genbounds.simulate.auditing import _results
 from genbounds.simulate.auditing._checks import exact_checks
 from genbounds.simulate.auditing._results import AuditReport, AuditRow, CellResult, Check
@@ -163,10 +163,11 @@ def _trials(bound: Bound, replications: int, seed: int) -> list[Piece]:
     return pieces
 
 
-def _exact_or_rare(bound: Bound, scenario: trials.Scenario, *tilting: Any) -> dict[str, Any]:
+def _exact_or_rare(bound: Bound, scenario: Scenario, *tilting: Any) -> dict[str, Any]:
     """Exact miss probabilities, and where there are none those of rare misses by tilted samples."""
     miss = trials.exact_misses(bound, scenario)
-    rare = trials.rare_misses(bound, scenario, *tilting) if None in miss else None
+    known = None not in miss
+    rare = [None] * len(miss) if known else trials.rare_misses(bound, scenario, *tilting)
     return {"miss": miss, "rare": rare}
 
 
@@ -178,157 +179,152 @@ def _search(bound: Bound, d: int, seeds: SeedSequence) -> dict[str, Any]:
     return asdict(search(bound, d, seeds))
 
 
+# --- verdicts: from evidence on one statement to its row in the report --------------------------
+
+# One cell of evidence, and what can be checked by hand where it refutes.
+Evidence = tuple[CellResult, str]
+
+# A scenario; its exact miss probabilities and those of rare misses, by failure probability; chunks.
+Measured = tuple[Scenario, Sequence[Any], Sequence[Any], Sequence[Mapping[str, Any]]]
+
+
 def _row(bound: Bound, replications: int, results: Iterator[dict[str, Any]]) -> AuditRow:
     """Make the row of one statement from the results of its pieces, in their order."""
     checks = tuple(Check(**check) for check in next(results)["checks"])
+    edges: dict[str, float] = {}
     if bound.form == "rate":
-        return _of_fits(bound, checks)
-    if bound.form == "deterministic":
-        return _of_searches(bound, checks, [SearchResult(**result) for result in results])
-    measured = []
-    for scenario in scenarios_of(bound):
-        exact = next(results)
-        count = len(scenario.chunk_sizes(bound, replications))
-        chunks = list(islice(results, count))
-        measured.append(_Measured(scenario, exact["miss"], exact["rare"], chunks))
-    return _of_trials(bound, checks, measured)
+        # Of a fit nothing but verdict and text is known.
+        fits = [(check, check.kind == "vacuous fit") for check in checks]
+        found = [(_certain(x.claim, 1, "fit", x.refutes, trivial=y), "") for x, y in fits]
+    elif bound.form == "deterministic":
+        found = [_of_search(bound, SearchResult(**result)) for result in results]
+    else:
+        measured = []
+        for scenario in scenarios_of(bound):
+            exact = next(results)
+            count = len(scenario.chunk_sizes(bound, replications))
+            measured.append((scenario, exact["miss"], exact["rare"], [*islice(results, count)]))
+        found, edges = _of_trials(bound, measured), _exact_edges(bound, measured)
+    return _decide(bound, found, checks, edges)
 
 
-# --- verdicts: from evidence on one statement to its row in the report --------------------------
+def _of_search(bound: Bound, found: SearchResult) -> Evidence:
+    """Judge a deterministic claim by the search at one dimension."""
+    cell = _certain(bound.setting, found.d, "search", found.confirmed, tightness=found.ratio)
+    values = ", ".join(f"{name} = {value}" for name, value in found.inputs.items())
+    sides = f"{found.left} exceeds the right side {found.right}"
+    return cell, f"{values}: {bound.quantity.text} = {sides}".replace("'", "")
 
 
-Checks = tuple[Check, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    """What was found in one scenario, each list with an entry for each failure probability.
-
-    Attributes
-    ----------
-    scenario : Scenario
-    exact : list of Exact or None
-    rare : list of MissEstimate or None, or None
-        From tilted samples; None where all miss probabilities are exact.
-    chunks : list of mapping
-        Of `run_chunk`.
-    """
-
-    scenario: trials.Scenario
-    exact: Sequence[trials.Exact | None]
-    rare: Sequence[trials.MissEstimate | None] | None
-    chunks: Sequence[Mapping[str, Any]]
-
-
-def _of_fits(bound: Bound, checks: Checks) -> AuditRow:
-    """Judge a rate by its fits, of which nothing but verdict and text is known."""
-    cells = tuple(
-        _certain(check.claim, 1, "fit", check.refutes, trivial=check.kind == "vacuous fit")
-        for check in checks
-    )
-    return _decide(bound, cells, checks, None, {})
-
-
-def _of_searches(bound: Bound, checks: Checks, searched: Sequence[SearchResult]) -> AuditRow:
-    """Judge a deterministic claim by the search at each dimension."""
-    cells = tuple(
-        _certain(bound.setting, found.d, "search", found.confirmed, tightness=found.ratio)
-        for found in searched
-    )
-
-    def inputs(cell: CellResult) -> str:
-        (result,) = (result for result in searched if result.d == cell.d)
-        values = ", ".join(f"{name} = {value}" for name, value in result.inputs.items())
-        sides = f"{result.left} exceeds the right side {result.right}"
-        return f"{values}: {bound.quantity.text} = {sides}".replace("'", "")
-
-    return _decide(bound, cells, checks, inputs, {})
-
-
-def _of_trials(bound: Bound, checks: Checks, measured: Sequence[_Measured]) -> AuditRow:
+def _of_trials(bound: Bound, measured: Sequence[Measured]) -> list[Evidence]:
     """Judge a claim about probabilities: a cell for each scenario and failure probability."""
     # Only probabilities that are not known exactly can convict by chance.
-    uncertain = sum(miss is None or miss[1] < miss[2] for found in measured for miss in found.exact)
+    known = (miss for _, exact, *_ in measured for miss in exact)
+    uncertain = sum(miss is None or miss[1] < miss[2] for miss in known)
     # Half of the false alarm is for plain samples. Their limits are two-sided at α, and only the
     # lower one refutes: α/2 for each of these.
     alpha = _results.FALSE_ALARM / max(uncertain, 1)
-    cells = tuple(
-        _trial_cell(bound, found, index, alpha)
-        for found in measured
-        for index in range(len(found.scenario.deltas))
-    )
-    edges = _exact_edges(bound, measured)
-    return _decide(bound, cells, checks, lambda cell: _case(bound, cell), edges)
+    cells = []
+    for scenario, exact, rare, chunks in measured:
+        for index, delta in enumerate(scenario.deltas):
+            pooled = trials.pool(chunks, index)
+            misses, count = pooled.pop("misses"), pooled.pop("replications")
+            plain = (misses / count, *trials.miss_limits(misses, count, alpha))
+            (miss, low, high), evidence = _strongest(plain, exact[index], rare[index])
+            cell = CellResult(
+                arm=scenario.arm.name,
+                n=scenario.n,
+                d=scenario.arm.d,
+                delta=delta,
+                claimed=bound.claimed(delta),
+                miss=miss,
+                miss_low=low,
+                miss_high=high,
+                evidence=evidence,
+                **pooled,
+            )
+            cells.append((cell, _case(bound, cell)))
+    return cells
+
+
+def _strongest(
+    plain: trials.Exact, exact: trials.Exact | None, rare: trials.MissEstimate | None
+) -> tuple[trials.Exact, str]:
+    """Miss probability with its limits, and the kind of evidence: the one that proves the most."""
+    _, low, high = plain
+    if exact is not None and (exact[1] == exact[2] or low <= exact[1]):
+        return exact, "exact" if exact[1] == exact[2] else "numerical"
+    if exact is None and rare is not None and low <= rare[1]:
+        return (rare[0], rare[1], max(high, rare[0])), "importance"
+    return plain, "monte-carlo"
 
 
 def _certain(arm: str, d: int, evidence: str, missed: bool, **more: Any) -> CellResult:
     """Cell of what misses always or never."""
-    rate = float(missed)
-    return CellResult(
-        arm=arm, d=d, evidence=evidence, miss=rate, miss_low=rate, miss_high=rate, **more
+    more |= dict.fromkeys(("miss", "miss_low", "miss_high"), float(missed))
+    return CellResult(arm=arm, d=d, evidence=evidence, **more)
+
+
+def _case(bound: Bound, cell: CellResult) -> str:
+    how = {
+        "exact": f"with probability {cell.miss:.6g} (exact)",
+        "numerical": f"with probability {cell.miss_low:.6g} or more (numerical)",
+        "monte-carlo": f"in {cell.miss:.6g} of the samples (at least {cell.miss_low:.6g})",
+        "importance": f"with probability {cell.miss:.3g} (importance sampling; at least "
+        f"{cell.miss_low:.3g})",
+    }[cell.evidence]
+    return (
+        f"{cell.arm}, n = {cell.n}, δ = {cell.delta:g}: {bound.quantity.text} exceeds the width "
+        f"{cell.width:.6g} {how}; claimed at most {cell.claimed:.6g}"
     )
 
 
 def _decide(
-    bound: Bound,
-    cells: tuple[CellResult, ...],
-    checks: Checks,
-    describe: Callable[[CellResult], str] | None,
-    edges: dict[str, float],
+    bound: Bound, found: Sequence[Evidence], checks: tuple[Check, ...], edges: dict[str, float]
 ) -> AuditRow:
-    """Weigh the evidence; `describe` says of a cell that refutes what can be checked by hand.
-
-    `edges` are those of `_exact_edges`.
-    """
-    against = [cell for cell in cells if cell.refutes]
-    contradicting = [check for check in checks if check.refutes]
-    verdict = "upheld"
-    if against or contradicting:
-        verdict = "refuted"
-    elif all(cell.trivial for cell in cells):
-        verdict = "vacuous"
+    """Weigh the evidence; `edges` are those of `_exact_edges`."""
+    cells = tuple(cell for cell, _ in found)
+    against = [(cell, case) for cell, case in found if cell.refutes]
+    cases = [f"{check.claim}; {check.found}" for check in checks if check.refutes]
+    verdict = "vacuous" if all(cell.trivial for cell in cells) else "upheld"
     refuted_at: dict[str, float] = {}
-    for cell in against:
+    for cell, _ in against:
         delta = math.nan if cell.delta is None else cell.delta
         refuted_at[cell.arm] = max(delta, refuted_at.get(cell.arm, 0.0))
-    refuted_at |= edges
-    counterexample = None
-    if against and describe is not None:
-        easiest = min(against, key=lambda cell: (-(cell.delta or 0.0), cell.d, cell.n or 0))
-        counterexample = describe(easiest)
-    elif contradicting:
-        counterexample = f"{contradicting[0].claim}; {contradicting[0].found}"
+    if against and bound.form != "rate":
+        easiest = min(against, key=lambda x: (-(x[0].delta or 0.0), x[0].d, x[0].n or 0))
+        cases.insert(0, easiest[1])
     ratios = [cell.tightness for cell in cells if math.isfinite(cell.tightness)]
     middle = min if bound.form == "deterministic" else np.median
+    refuted_at |= edges
     return AuditRow(
         id=bound.id,
         claim=bound.claim,
         source=bound.source,
         form=bound.form,
         repairs=bound.repairs,
-        verdict=verdict,
+        verdict="refuted" if against or cases else verdict,
         cells=len(cells),
         worst=max(cells, key=_results.severity),
         tightness=float(middle(ratios)) if ratios else math.nan,
-        counterexample=counterexample,
-        refuted_from=max(refuted_at.values()) if against and against[0].delta else None,
+        counterexample=cases[0] if cases else None,
+        refuted_from=max(refuted_at.values()) if against and against[0][0].delta else None,
         refuted_at=refuted_at,
         results=cells,
         checks=checks,
     )
 
 
-def _exact_edges(bound: Bound, measured: Sequence[_Measured]) -> dict[str, float]:
+def _exact_edges(bound: Bound, measured: Sequence[Measured]) -> dict[str, float]:
     """Bisect where refutation begins, by distribution: exact tails say so between the deltas tried.
 
     Each is the largest failure probability of three digits for which the tail exceeds the claim, or
     the largest one tried.
     """
     edges: dict[str, float] = {}
-    for evidence in measured:
-        scenario, deltas = evidence.scenario, evidence.scenario.deltas
-        tried = zip(deltas, evidence.exact, strict=True)
-        beyond = [_exceeds(bound, delta, miss) for delta, miss in tried]
+    for scenario, exact, *_ in measured:
+        deltas = scenario.deltas
+        beyond = [_exceeds(bound, *tried) for tried in zip(deltas, exact, strict=True)]
         if True not in beyond:
             continue
         first = beyond.index(True)
@@ -345,54 +341,3 @@ def _exceeds(bound: Bound, delta: float, miss: trials.Exact | None) -> bool:
     if miss is None or miss[1] < miss[2]:
         return False
     return miss[1] > bound.claimed(delta) * (1.0 + trials.TAIL_ACCURACY)
-
-
-def _trial_cell(bound: Bound, measured: _Measured, index: int, alpha: float) -> CellResult:
-    arm, delta = measured.scenario.arm, measured.scenario.deltas[index]
-    pooled = trials.pool(measured.chunks, index)
-    (miss, low, high), evidence = _strongest(measured, index, pooled, alpha)
-    return CellResult(
-        arm=arm.name,
-        n=measured.scenario.n,
-        d=arm.d,
-        delta=delta,
-        claimed=bound.claimed(delta),
-        miss=miss,
-        miss_low=low,
-        miss_high=high,
-        evidence=evidence,
-        width=pooled.width,
-        tightness=pooled.tightness,
-        trivial=pooled.trivial,
-    )
-
-
-def _strongest(
-    measured: _Measured, index: int, pooled: trials.Pooled, alpha: float
-) -> tuple[trials.Exact, str]:
-    """Miss probability with its limits, and the kind of evidence: the one that proves the most."""
-    exact = measured.exact[index]
-    if exact is not None and exact[1] == exact[2]:
-        return exact, "exact"
-    low, high = trials.miss_limits(pooled.misses, pooled.replications, alpha)
-    plain = (pooled.misses / pooled.replications, low, high)
-    if exact is not None:
-        return (plain, "monte-carlo") if low > exact[1] else (exact, "numerical")
-    rare = None if measured.rare is None else measured.rare[index]
-    if rare is None or low > rare[1]:
-        return plain, "monte-carlo"
-    return (rare[0], rare[1], max(high, rare[0])), "importance"
-
-
-def _case(bound: Bound, cell: CellResult) -> str:
-    how = {
-        "exact": f"with probability {cell.miss:.6g} (exact)",
-        "numerical": f"with probability {cell.miss_low:.6g} or more (numerical)",
-        "monte-carlo": f"in {cell.miss:.6g} of the samples (at least {cell.miss_low:.6g})",
-        "importance": f"with probability {cell.miss:.3g} (importance sampling; at least "
-        f"{cell.miss_low:.3g})",
-    }[cell.evidence]
-    return (
-        f"{cell.arm}, n = {cell.n}, δ = {cell.delta:g}: {bound.quantity.text} exceeds the width "
-        f"{cell.width:.6g} {how}; claimed at most {cell.claimed:.6g}"
-    )

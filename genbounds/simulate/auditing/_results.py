@@ -11,7 +11,7 @@ from statistics import median
 import numpy as np
 
 from genbounds._tables import AsJson
-from genbounds.simulate._trials import TAIL_ACCURACY
+from genbounds.simulate._coverage import TAIL_ACCURACY
 from genbounds.validation import Float
 
 # Probability that chance alone refutes a true statement, all its cells together.

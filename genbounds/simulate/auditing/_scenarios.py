@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 
 from genbounds.bounds import Bound
-from genbounds.simulate._trials import Scenario
+from genbounds.simulate._coverage import Scenario
 from genbounds.simulate.arms._arm import SyntheticArm
 from genbounds.simulate.arms._bounded import (
     BernoulliArm,
