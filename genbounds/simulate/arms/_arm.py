@@ -181,7 +181,7 @@ class SyntheticArm(ABC):
         return Tilted(statistics=statistics, log_weights=log_weights)
 
     def tilted_rows(self, n: int, count: int, rng: Generator) -> tuple[Float, Float] | None:
-        """Draw the rows of `tilted`, (count, n, d) or (count, n), and the samples' log weights."""
+        """Draw rows for `tilted` by `rng`, (`count`, `n`) or (`count`, `n`, d), and log weights."""
         return None
 
     def __repr__(self) -> str:
