@@ -16,7 +16,7 @@ import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds._process import is_dask_array
-from genbounds.core.checks import Checked, check_rows
+from genbounds.core.checks import check_rows
 from genbounds.core.difference import EstimateDifference, average, difference
 from genbounds.core.estimate import Estimate, mean_variance, welch_degrees_of_freedom
 from genbounds.core.linalg import EPS
@@ -65,19 +65,17 @@ def frechet_mixture(models: Mapping[str, Any], real: Any, *, seed: int) -> Judge
     for name, one in checked.items():
         with about_model(name):
             check_same_dimension("fake", one.rows.shape[1], "real", reference.rows.shape[1])
-    whole = FrechetReference(_as_given(real, reference))
-    alone = [
-        whole.estimate(_as_given(model, one), influences=False)
-        for model, one in zip(models.values(), checked.values(), strict=True)
-    ]
-
+    # As given; of a dask array the rows, which are computed by now.
+    whole = FrechetReference(reference.rows if is_dask_array(real) else real)
+    given = [checked[name].rows if is_dask_array(x) else x for name, x in models.items()]
+    alone = [whole.estimate(x, influences=False) for x in given]
     *parts, real_part = folded([*checked.items(), ("", reference)], HALVES, seed)
     halves = [_Half([*parts, real_part], half) for half in range(HALVES)]
     weights = np.stack([least_distance(halves[1 - half].distance) for half in range(HALVES)])
     mixed = [half.mixed(shares) for half, shares in zip(halves, weights, strict=True)]
     gains = [
-        [difference(one, estimate) for one in half.alone()]
-        for half, estimate in zip(halves, mixed, strict=True)
+        [difference(one, mix) for one in half.alone()]
+        for half, mix in zip(halves, mixed, strict=True)
     ]
     mean = average(mixed, np.full(HALVES, 1.0 / HALVES), what="halves")
     choice = _variance_of_choice(halves, weights, mixed)
@@ -134,11 +132,6 @@ def _linear(estimate: Estimate) -> Estimate:
         for error in (estimate.sample, estimate.reference)
     )
     return replace(estimate, sample=sample, reference=reference)
-
-
-def _as_given(x: Any, seen: Checked) -> Any:
-    """Return a sample as it was given; of a dask array the rows, which are computed by now."""
-    return seen.rows if is_dask_array(x) else x
 
 
 class _Half:
@@ -220,33 +213,24 @@ def least_distance(distance: MixtureDistance) -> Float:
         They add up to one.
     """
     shares = np.full(distance.models, 1.0 / distance.models)
-    least = math.inf
-    value = max(distance(shares)[0], 1e-300)
+    one = {"type": "eq", "fun": lambda w: w.sum() - 1.0, "jac": np.ones_like}
+    unit, value = math.inf, max(distance(shares)[0], 1e-300)
     # The solver stops at steps that are small beside the unit. Where a model is far away equal
     # shares are a poor one, and rounding would decide on what remains: once more from there.
-    while value < POOR_UNIT * least:
-        least, shares = value, _descend(distance, shares, unit=value)
+    while value < POOR_UNIT * unit:
+        unit = value
+        shares = scipy.optimize.minimize(
+            lambda w, unit: [part / unit for part in distance(w)],
+            shares,
+            (unit,),
+            jac=True,
+            method="SLSQP",
+            bounds=[(0.0, 1.0)] * distance.models,
+            constraints=one,
+        ).x
+        shares = np.where(shares > NO_SHARE, shares, 0.0)
+        shares /= shares.sum()
         value = max(distance(shares)[0], 1e-300)
-    return shares
-
-
-def _descend(distance: MixtureDistance, start: Float, unit: float) -> Float:
-    count = distance.models
-
-    def scaled(shares: Float) -> tuple[float, Float]:
-        value, gradient = distance(shares)
-        return value / unit, gradient / unit
-
-    optimum = scipy.optimize.minimize(
-        scaled,
-        start,
-        jac=True,
-        method="SLSQP",
-        bounds=[(0.0, 1.0)] * count,
-        constraints={"type": "eq", "fun": lambda w: w.sum() - 1.0, "jac": lambda w: np.ones(count)},
-    )
-    shares: Float = np.where(optimum.x > NO_SHARE, optimum.x, 0.0)
-    shares /= shares.sum()
     return shares
 
 
@@ -276,21 +260,15 @@ class MixtureDistance:
         self._given = list(models)
         self._origin = real.mean  # of all means: it is free
         self._means = np.stack([m.mean - real.mean for m in models])
-        self._traces = np.array(
-            [np.trace(m.cov) + gap @ gap for m, gap in zip(models, self._means, strict=True)]
-        )
+        self._traces = np.array([np.trace(m.cov) for m in models]) + (self._means**2).sum(axis=1)
         values, vectors = np.linalg.eigh(real.cov)
         self._trace = float(values.sum())
         kept = values > values.size * EPS * values[-1]
         factor = vectors[:, kept] * np.sqrt(values[kept])
         # All that depends on the shares is L'ΣL, so that products of d × d are taken once.
         self._turned = self._means @ factor
-        self._seconds = np.stack(
-            [
-                factor.T @ m.cov @ factor + np.outer(gap, gap)
-                for m, gap in zip(models, self._turned, strict=True)
-            ]
-        )
+        self._seconds = np.stack([factor.T @ m.cov @ factor for m in models])
+        self._seconds += self._turned[:, :, None] * self._turned[:, None]
 
     def __call__(self, shares: Float) -> tuple[float, Float]:
         """Return the distance at `shares`, of shape (K,), and its gradient in them."""
@@ -340,13 +318,11 @@ def _at_mean_shares(estimate: Estimate, halves: Sequence[_Half], weights: Float)
 
 def _mean_difference(pair: Sequence[EstimateDifference], choice: float) -> EstimateDifference:
     """Mean of the differences in both halves; `choice`: variance that the choice of shares adds."""
-    count = len(pair)
+    parts = [(gap.stderr**2, gap.degrees_of_freedom) for gap in pair]
     return EstimateDifference(
-        value=math.fsum(gap.value for gap in pair) / count,
-        stderr=math.sqrt(math.fsum(gap.stderr**2 for gap in pair) / count**2 + choice),
-        degrees_of_freedom=welch_degrees_of_freedom(
-            *((gap.stderr**2, gap.degrees_of_freedom) for gap in pair)
-        ),
-        curvature=math.fsum(gap.curvature for gap in pair) / count**3,
-        skewness=math.fsum(gap.skewness for gap in pair) / count**3,
+        value=sum(gap.value for gap in pair) / HALVES,
+        stderr=math.sqrt(sum(variance for variance, _ in parts) / HALVES**2 + choice),
+        degrees_of_freedom=welch_degrees_of_freedom(*parts),
+        curvature=sum(gap.curvature for gap in pair) / HALVES**3,
+        skewness=sum(gap.skewness for gap in pair) / HALVES**3,
     )

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from genbounds.core.linalg import EPS
 from genbounds.estimators import Estimate, FrechetReference, Moments, SampleError, difference
 from genbounds.mixtures import _frechet
-from genbounds.mixtures._kernel import FEWER, PILOT, Gaps, Weighed, parts
+from genbounds.mixtures._kernel import FEWER, PILOT, Gaps, Weighed, parted, parts
 from genbounds.validation import Float, InputError
 
 LEAST_RATIO = 2
@@ -49,8 +49,7 @@ class FrechetJudge:
     """
 
     def __init__(self, real: NDArray[Any], *, rng: np.random.Generator, tail: float) -> None:
-        order = rng.permutation(len(real))
-        fitting, self._real = (real[np.sort(order[part])] for part in parts(len(real)))
+        fitting, self._real = parted(real, rng)
         if len(fitting) < LEAST_RATIO * real.shape[1]:
             raise InputError(
                 f"has {len(real)} rows of {real.shape[1]} features; target 'mixture' needs "
@@ -78,9 +77,7 @@ class FrechetJudge:
             for one, units in zip(certifying, names, strict=True)
         ]
         mixed = self._reference.estimate(_frechet.mixed_sample(arms, weights))
-        below = [
-            self._linear(bound, one, units) for one, units in zip(certifying, names, strict=True)
-        ]
+        below = [self._linear(bound, arm) for arm in arms]
         alone = [self._reference.estimate(one, influences=False) for one in certifying]
         gaps = Gaps(
             score=max(mixed.value + self._critical * _stderr(mixed, weights, below), 0.0),
@@ -95,12 +92,11 @@ class FrechetJudge:
             guess=self._guess(fitted(weights)[0], weights, bound, fitting),
         )
 
-    def _linear(self, bound: Potentials, rows: NDArray[Any], units: NDArray[np.intp]) -> Estimate:
+    def _linear(self, bound: Potentials, arm: _frechet.Part) -> Estimate:
         """E_a φ + E ψ, which is free of bias."""
-        low, real = bound.of_fake(rows), bound.of_real(self._real)
-        return Estimate(
-            value=float(low.mean() + real.mean()), sample=_error(low, units), reference=_error(real)
-        )
+        low, real = bound.of_fake(arm.rows), bound.of_real(self._real)
+        mean = float(low.mean() + real.mean())
+        return Estimate(value=mean, sample=_error(low, arm.units), reference=_error(real))
 
     def _guess(
         self, score: float, weights: Float, bound: Potentials, fitting: list[NDArray[Any]]

@@ -17,7 +17,7 @@ decided by rows apart, the pilot. Proof: docs/explanation/mixture_certificate.md
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,7 +25,7 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
-from genbounds.core.estimate import Estimate, SampleError, small_sample, student_quantile
+from genbounds.core.estimate import Estimate, small_sample, student_quantile
 from genbounds.estimators import (
     CrossedMeans,
     EstimateDifference,
@@ -77,22 +77,23 @@ def judged_by_folds(
     spec: MetricSpec, crossed: CrossedMeans, warnings: tuple[Diagnostic, ...]
 ) -> Judged:
     """Judge a mixture by a score that is quadratic in the weights, between pairs of folds."""
-    referenced = not spec.higher_is_better
-    count = len(crossed.samples) - referenced
-    weights = crossed.coefficients(crossed.crossed_weights(reference=referenced))
-    singles = [crossed.coefficients(row[None]) for row in np.eye(count)]
-
-    def estimate(c: Float, title: str) -> Estimate:
-        return mixture_estimate(crossed, c, title=title, higher_is_better=spec.higher_is_better)
-
+    weights = crossed.crossed_weights(reference=not spec.higher_is_better)
+    mixed, *alone = _estimates(spec, crossed, weights)
     return Judged(
-        weights=weights[:, :count],
-        mixed=estimate(weights, f"{spec.title} of a mixture"),
-        alone=[estimate(single, spec.title) for single in singles],
-        gains=[_gain(crossed, weights, single, spec) for single in singles],
+        weights=weights,
+        mixed=replace(mixed, title=f"{spec.title} of a mixture"),
+        alone=alone,
+        gains=[_gain(crossed, weights, one, spec) for one in np.eye(len(alone))[:, None]],
         folds=crossed.folds,
         warnings=warnings,
     )
+
+
+def _estimates(spec: MetricSpec, crossed: CrossedMeans, weights: Float) -> list[Estimate]:
+    """Estimate the score of a mixture, then of every model alone."""
+    how: dict[str, Any] = {"title": spec.title, "higher_is_better": spec.higher_is_better}
+    every = (weights, *np.eye(weights.shape[1])[:, None])
+    return [mixture_estimate(crossed, crossed.coefficients(each), **how) for each in every]
 
 
 def crossed_means(
@@ -145,13 +146,12 @@ def mixture_estimate(
         return min(value, above) - half, max(value, above) + half
 
     models = len(crossed.samples) - (not higher_is_better)
-    sample, reference = _errors(crossed, quadratic, models, variance)
     estimate = Estimate(
         title=title,
         method="u-statistic",
         value=value,
-        sample=sample,
-        reference=reference,
+        sample=crossed.error(quadratic, slice(None, models), variance),
+        reference=crossed.error(quadratic, slice(models, None), variance),
         own_interval=ends,
         lower_limit=0.0,
         log_scale=higher_is_better,
@@ -160,11 +160,8 @@ def mixture_estimate(
         assumptions=crossed.assumptions,
         details=(f"{crossed.folds} folds, {len(crossed.pairs)} pairs of them",),
     )
-    few = [
-        warning
-        for design in (sample.design for sample in crossed.samples)
-        for warning in small_sample(design.effective, units=design.free_units)
-    ]
+    designs = [sample.design for sample in crossed.samples]
+    few = [one for x in designs for one in small_sample(x.effective, units=x.free_units)]
     return estimate.warned(*heavy_tails(estimate), *few[:1])
 
 
@@ -172,17 +169,17 @@ def _gain(
     crossed: CrossedMeans, weights: Float, single: Float, spec: MetricSpec
 ) -> EstimateDifference:
     """By how much the mixture is better, at least; the error of scores 1/q is linearised."""
+    weights, single = crossed.coefficients(weights), crossed.coefficients(single)
     mixed, alone = _outer(weights, weights), _outer(single, single)
-    choice = crossed.variance_of_choice(weights)
+    q = p = 1.0
     if spec.higher_is_better:
-        q, p = (crossed.functional(one).value for one in (mixed, alone))
-        gain = crossed.functional(alone / p**2 - mixed / q**2)
-        gain = replace(gain, value=1.0 / q - 1.0 / p, variance=gain.variance + choice / q**4)
-    else:
-        gain = crossed.functional(alone - mixed)
-        gain = replace(gain, variance=gain.variance + choice)
+        q, p = crossed.functional(mixed).value, crossed.functional(alone).value
+    gain = crossed.functional(alone / p**2 - mixed / q**2)
+    choice = crossed.variance_of_choice(weights) / q**4
     return EstimateDifference(
-        value=gain.value, stderr=gain.stderr, degrees_of_freedom=crossed.degrees(gain)
+        value=1.0 / q - 1.0 / p if spec.higher_is_better else gain.value,
+        stderr=math.sqrt(gain.variance + choice),
+        degrees_of_freedom=crossed.degrees(gain),
     )
 
 
@@ -190,15 +187,6 @@ def _outer(c: Float, x: Float) -> Float:
     """Products of the weights of two samples, for every pair of folds."""
     out: Float = c[:, :, None] * x[:, None, :]
     return out
-
-
-def _errors(
-    crossed: CrossedMeans, found: Quadratic, models: int, variance: float
-) -> list[SampleError]:
-    """Return what the models and the reference add to the error."""
-    return [
-        crossed.error(found, side, variance) for side in (slice(None, models), slice(models, None))
-    ]
 
 
 # --- how far it is from the best one: with arms that still draw ----------------------------------
@@ -214,6 +202,12 @@ def parts(n: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which of `n` rows are the pilot, and which judge: always the same ones."""
     pilot = np.arange(n) % PILOT == PILOT - 1
     return pilot, ~pilot
+
+
+def parted(real: NDArray[Any], rng: np.random.Generator) -> list[NDArray[Any]]:
+    """Return the rows of a reference that are the pilot, by chance, and those that judge."""
+    order = rng.permutation(len(real))
+    return [real[np.sort(order[part])] for part in parts(len(real))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,26 +283,22 @@ def kernel_gaps(weights: Float, crossed: CrossedMeans, critical: float, scale: f
     models = weights.shape[1]
     distance = len(crossed.samples) > models
     c = crossed.coefficients(weights)
-    terms = [_estimated(crossed, c, c / 2.0, c)]
-    for vertex in np.eye(models):
-        step = np.pad(weights - vertex, [(0, 0), (0, int(distance))])
-        terms.append(_estimated(crossed, c, step, c + step))
-    sides = np.ones(1 + models)
-    sides[0] = 1.0 if distance else -1.0
-    ends = [
-        term.value + side * scale * _reach(crossed, term, critical, side)
-        for term, side in zip(terms, sides, strict=True)
-    ]
+    steps = [np.pad(weights - one, [(0, 0), (0, int(distance))]) for one in np.eye(models)]
+    terms = [_estimated(crossed, c, step, c + step) for step in steps]
+    towards = [term.value + scale * _reach(crossed, term, critical, 1.0) for term in terms]
+    square, side = _estimated(crossed, c, c / 2.0, c), 1.0 if distance else -1.0
+    score = square.value + side * scale * _reach(crossed, square, critical, side)
     if distance and models > 1:
-        ends[0] = max(ends[0], scale**2 * _unseen(crossed, c.mean(axis=0), critical))
+        score = max(score, scale**2 * _unseen(crossed, c.mean(axis=0), critical))
     warnings: list[Diagnostic] = []
-    for term in terms:
-        arms, reference = _errors(crossed, term, models, term.variance)
+    for term in (square, *terms):
+        arms = crossed.error(term, slice(None, models), term.variance)
+        reference = crossed.error(term, slice(models, None), term.variance)
         warnings += heavy_tails(Estimate(value=term.value, sample=arms, reference=reference))
     return Gaps(
-        score=max(ends[0], 0.0),
-        towards=np.array(ends[1:]),
-        parts=np.array([np.pad(term.parts, (0, int(not distance))) for term in terms]),
+        score=max(score, 0.0),
+        towards=np.array(towards),
+        parts=np.array([np.pad(one.parts, (0, int(not distance))) for one in (square, *terms)]),
         bound=gap_bound if distance else rke_gap_bound,
         warnings=(*dict.fromkeys(warnings),),
     )
@@ -387,35 +377,24 @@ class KernelJudge:
     ) -> None:
         self._spec, self._seed, self._options = metric, seed, dict(options)
         self._critical = -float(scipy.special.ndtri(tail))
-        self._references: list[NDArray[Any] | None] = [None, None]
+        self._references: Sequence[NDArray[Any] | None] = [None, None]
         if metric.name == "rke":
             self._options = vendi_options("rke", [] if real is None else [real], options)[0]
             return
         assert real is not None
         if metric.name == "kad" and self._options.get("bandwidth") is None:
             self._options["bandwidth"] = median_bandwidth(real)  # one for both parts of the rows
-        order = rng.permutation(len(real))
-        self._references = [real[np.sort(order[part])] for part in parts(len(real))]
+        self._references = parted(real, rng)
 
     def look(self, rows: Mapping[str, NDArray[Any]]) -> Weighed:
         """Weigh these arms by the rows that judge; guess the bound from the pilot."""
         (pilot, _), (judging, warnings) = (self._crossed(rows, part) for part in range(2))
-        weights = guessed = np.ones((1, 1))
-        distance = self._spec.name != "rke"
-        if len(rows) > 1:
-            weights = judging.crossed_weights(reference=distance)
-            guessed = pilot.fitted(range(FOLDS), reference=distance)[None]
+        distance = not self._spec.higher_is_better
+        weights = judging.crossed_weights(reference=distance)
+        guessed = pilot.fitted(range(FOLDS), reference=distance)[None]
         return Weighed(
             weights=weights.mean(axis=0),
-            estimates=[
-                mixture_estimate(
-                    judging,
-                    judging.coefficients(shares),
-                    title=self._spec.title,
-                    higher_is_better=not distance,
-                )
-                for shares in (weights, *np.eye(len(rows))[:, None])
-            ],
+            estimates=_estimates(self._spec, judging, weights),
             gaps=kernel_gaps(weights, judging, self._critical),
             guess=kernel_gaps(guessed, pilot, self._critical, FEWER),
             warnings=warnings,

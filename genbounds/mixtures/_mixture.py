@@ -94,13 +94,9 @@ class Mixture(Warned):
         return replace(self, score=replace(self.score, warnings=every), warnings=every)
 
     def _lines(self) -> list[Line]:
-        return [
-            Line.of("mixture", self.score, weight=1.0),
-            *(
-                Line.of(name, self.scores[name], weight=self.weights[name])
-                for name in largest_first(self.weights)
-            ),
-        ]
+        rows = [("mixture", self.score, 1.0)]
+        rows += [(x, self.scores[x], self.weights[x]) for x in largest_first(self.weights)]
+        return [Line.of(name, score, weight=weight) for name, score, weight in rows]
 
     def _caption(self) -> str:
         title = titled(self.scores.values(), self.metric)
@@ -217,21 +213,21 @@ def mixture(
 
 def check_mixture(spec: MetricSpec, *, level: float, folds: int | None, seed: int) -> None:
     """Refuse a metric (`spec`), `level`, `folds` or `seed` that mixtures do not take."""
-    if spec.name not in MIXTURE_METRICS:
-        raise InputError(
-            f"must be one of {', '.join(MIXTURE_METRICS)} for a mixture; got {spec.name!r}.",
-            argument="metric",
-        )
+    check_metric(spec, "a mixture")
     if check_open_unit("level", level) <= 0.5:
         raise InputError(f"must be above 0.5 for a bound; got {level!r}.", argument="level")
     check_count("seed", seed, minimum=0)
-    if folds is None:
-        return
-    if spec.name == "fd":
-        raise InputError(
-            "does not apply to 'fd', which halves the rows: leave it out.", argument="folds"
-        )
-    check_count("folds", folds, minimum=4)  # two to fit the weights, two to judge them
+    if folds is not None and spec.name == "fd":
+        raise InputError("does not apply to 'fd', which halves the rows: leave it out.", "folds")
+    if folds is not None:
+        check_count("folds", folds, minimum=4)  # two to fit the weights, two to judge them
+
+
+def check_metric(spec: MetricSpec, what: str) -> None:
+    """Refuse a metric that `what` does not take."""
+    if spec.name not in MIXTURE_METRICS:
+        legal = ", ".join(MIXTURE_METRICS)
+        raise InputError(f"must be one of {legal} for {what}; got {spec.name!r}.", "metric")
 
 
 def largest_first(weights: Mapping[str, float]) -> list[str]:

@@ -16,7 +16,7 @@ from genbounds.core.checks import refuse_moments
 from genbounds.estimators import MetricSpec
 from genbounds.mixtures._frechet_gap import FrechetJudge
 from genbounds.mixtures._kernel import KernelJudge, Weighed
-from genbounds.mixtures._mixture import MIXTURE_METRICS, in_words, largest_first
+from genbounds.mixtures._mixture import check_metric, in_words, largest_first
 from genbounds.results import Diagnostic, Score, all_reliable, hedged, titled
 from genbounds.samples import Sample, features_of
 from genbounds.select._arms import FeatureArm, rows_in_all
@@ -47,12 +47,7 @@ class MixtureSettings(Drawing):
     policy: str
 
     def __post_init__(self) -> None:
-        if self.metric.name not in MIXTURE_METRICS:
-            raise InputError(
-                f"must be one of {', '.join(MIXTURE_METRICS)} for target 'mixture'; got "
-                f"{self.metric.name!r}.",
-                argument="metric",
-            )
+        check_metric(self.metric, "target 'mixture'")
         if not self.tolerance > 0.0:
             raise InputError(
                 "must be above 0 for target 'mixture': how far from the best mixture will do.",
@@ -82,39 +77,32 @@ class MixtureLoop:
                     "if its rows are independent all the same, genbounds.Sample(x) (--iid).",
                     argument="arms",
                 )
+        spec, total = settings.metric, settings.budget
         real = None if reference is None else _rows_of(reference)
         self._columns = None if real is None else real.shape[1]
-        least = 0
-        if settings.metric.name == "fd" and self._columns is not None:
-            least = FRECHET_LOOK * self._columns
-        first = max(FIRST_LOOK, least) if settings.first_look is None else settings.first_look
-        limit = max(LIMIT, 4 * first) if settings.limit is None else settings.limit
+        least = FRECHET_LOOK * (self._columns or 0) if spec.name == "fd" else 0
+        first = settings.first_look or max(FIRST_LOOK, least)
+        limit = settings.limit or max(LIMIT, 4 * first)
         rows = [rows_in_all(arm) for arm in settings.arms.values()]
         self._limits = np.minimum(limit, rows).astype(np.int64)
         self.samplers = settings.samplers(self._limits.tolist())
-        self.budget = Budget(settings.budget, settings.costs, settings.batch)
+        self.budget = Budget(total, settings.costs, settings.batch)
         last = min(limit, max(first, int(self._limits.max())))
         self.sizes = look_sizes(first, last, growth=settings.growth)
         # Half of the error for f(w), half for the g_a; the looks share it evenly.
         tail = settings.error / (2 * len(self.sizes))
         rng = settings.stream(0)
         self._judge: FrechetJudge | KernelJudge
-        if settings.metric.name == "fd" and real is not None:
+        if spec.name == "fd" and real is not None:
             self._judge = FrechetJudge(real, rng=rng, tail=tail)
         else:
-            self._judge = KernelJudge(
-                real, settings.metric, settings.options, rng=rng, tail=tail, seed=settings.seed
-            )
+            options, seed = settings.options, settings.seed
+            self._judge = KernelJudge(real, spec, options, rng=rng, tail=tail, seed=seed)
         self.steps = 0
-        self._check_budget(rows)
-
-    def _check_budget(self, rows: list[float]) -> None:
-        """Refuse a budget that does not reach the first look: some arms would be left out."""
-        first, total = self.sizes[0], self.settings.budget
-        needed = float(self.settings.costs @ np.minimum(first, rows))
-        if total is not None and total < needed:
+        needed = float(settings.costs @ np.minimum(self.sizes[0], rows))
+        if total is not None and total < needed:  # some arms would be left out
             raise InputError(
-                f"must be at least {short(needed)}, for {first} samples of each of "
+                f"must be at least {short(needed)}, for {self.sizes[0]} samples of each of "
                 f"{count(len(rows), 'arm')}; got {short(total)}.",
                 argument="budget",
             )
@@ -130,7 +118,11 @@ class MixtureLoop:
                 break
             look, looks = self._look(), looks + 1
         names = [self.samplers[arm].name for arm in look.live]
-        score, *scores = self._scores(look)
+        # Their intervals hold at all looks.
+        level = 1.0 - settings.error / (len(self.sizes) * (1 + len(look.live)))
+        score, *scores = (
+            replace(estimate.score(level), level=settings.confidence) for estimate in look.estimates
+        )
         return MixtureSelection(
             weights=dict(zip(names, map(float, look.weights), strict=True)),
             score=score,
@@ -167,9 +159,9 @@ class MixtureLoop:
                 return True
         return False
 
-    def _draw(self, wanted: NDArray[np.int64]) -> int:
-        """Bring every arm to the size `wanted`, as far as it can; return how many rows came."""
-        before = sum(sampler.n for sampler in self.samplers)
+    def _draw(self, wanted: NDArray[np.int64]) -> bool:
+        """Bring every arm to the size `wanted`, as far as it can; return whether any row came."""
+        spent = self.budget.spent
         for arm, (sampler, size) in enumerate(zip(self.samplers, wanted, strict=True)):
             while sampler.available and sampler.n < size:
                 affordable = min(self.budget.affordable(arm), int(size) - sampler.n)
@@ -177,32 +169,33 @@ class MixtureLoop:
                     break
                 self.budget.pay(arm, sampler.pull(affordable))
                 self.steps += 1
-        return sum(sampler.n for sampler in self.samplers) - before
+        return self.budget.spent > spent
 
     def _live(self) -> list[int]:
         """Arms with sound rows, and enough of them; the others are set aside."""
-        rows, seen = [sampler.rows for sampler in self.samplers], dict[str, NDArray[np.uint64]]()
         whose, columns = "the reference", self._columns
         if columns is None:
-            whose, columns = "the first arm", next((one.shape[1] for one in rows if len(one)), 0)
+            widths = [sampler.columns for sampler in self.samplers if sampler.n]
+            whose, columns = "the first arm", widths[0] if widths else 0
         error = ORDER_ERROR / (len(self.samplers) * len(self.sizes))
+        seen: dict[str, NDArray[np.uint64]] = {}
         for sampler in self.samplers:
             if sampler.failure is not None:
                 continue
+            n, reason = sampler.n, ""
             if sampler.labelled:
-                sampler.set_aside("its rows have groups or strata, which a mixture does not take")
-            elif sampler.n and sampler.columns != columns:
-                sampler.set_aside(f"its rows have {sampler.columns} columns, {whose} has {columns}")
-            elif sampler.n < MINIMUM_LOOK:
-                sampler.set_aside(f"it gave {sampler.n} samples; {MINIMUM_LOOK} are needed")
+                reason = "its rows have groups or strata, which a mixture does not take"
+            elif n and sampler.columns != columns:
+                reason = f"its rows have {sampler.columns} columns, {whose} has {columns}"
+            elif n < MINIMUM_LOOK:
+                reason = f"it gave {n} samples; {MINIMUM_LOOK} are needed"
             else:
-                prints = sampler.fingerprints(sampler.n)
-                doubt = rows_of_another(prints, seen) or sampler.dependence(
-                    sampler.n, None, error=error
-                )
+                prints = sampler.fingerprints(n)
+                doubt = rows_of_another(prints, seen) or sampler.dependence(n, None, error=error)
                 seen[sampler.name] = prints
-                if doubt is not None:
-                    sampler.set_aside(doubt.message)
+                reason = doubt.message if doubt else ""
+            if reason:
+                sampler.set_aside(reason)
         live = [arm for arm, sampler in enumerate(self.samplers) if sampler.failure is None]
         if not live:
             reasons = "; ".join(f"{sampler.name}: {sampler.failure}" for sampler in self.samplers)
@@ -215,12 +208,6 @@ class MixtureLoop:
         look = self._judge.look({self.samplers[arm].name: self.samplers[arm].rows for arm in live})
         warnings = (*look.warnings, *look.estimates[0].warnings, *look.gaps.warnings)
         return replace(look, live=live, warnings=(*dict.fromkeys(warnings),))
-
-    def _scores(self, look: Weighed) -> list[Score]:
-        """Scores of the mixture, then of every live arm; their intervals hold at all looks."""
-        level = 1.0 - self.settings.error / (len(self.sizes) * (1 + len(look.live)))
-        confidence = self.settings.confidence
-        return [replace(estimate.score(level), level=confidence) for estimate in look.estimates]
 
     def _next(self, look: Weighed, total: int) -> NDArray[np.int64]:
         """Sizes of all arms at the next look: `total` or more, by what the pilot says.
@@ -344,15 +331,12 @@ class MixtureSelection(Drawn):
         return hedged(text, self.warnings)
 
     def _lines(self) -> list[Line]:
-        return [
-            Line.of("mixture", self.score, weight=1.0, samples=self.total_samples),
-            *(
-                Line.of(
-                    name, self.scores[name], weight=self.weights[name], samples=self.samples[name]
-                )
-                for name in largest_first(self.weights)
-            ),
+        rows = [("mixture", self.score, 1.0, self.total_samples)]
+        rows += [
+            (name, self.scores[name], self.weights[name], self.samples[name])
+            for name in largest_first(self.weights)
         ]
+        return [Line.of(name, score, weight=w, samples=n) for name, score, w, n in rows]
 
     def _caption(self) -> str:
         title = titled(self.scores.values(), self.metric)
