@@ -329,7 +329,6 @@ def test_ucb_refuses_a_foreign_metric(policy, metric):
         (lambda: FidUcb(constants="tuned"), "constants"),
         (lambda: FidUcb(estimates="true"), "estimates"),
         (lambda: FidUcb(truncation=0.0), "truncation"),
-        (lambda: FidUcb(operator_slack=-1.0), "operator_slack"),
         (lambda: IsUcb(burn_in=0.5), "burn_in"),
         (lambda: IsUcb(source="v24"), "source"),
         (lambda: IsUcb(entropy_limit=-1.0), "entropy_limit"),

@@ -72,95 +72,71 @@ class Norms:
                 operator = _largest_eigenvalue(variances, entries)
         return cls(trace=float(variances.sum()), trace_of_square=squares, operator=operator)
 
+    @property
+    def quantities(self) -> dict[str, float]:
+        """The norms as the catalogue of bounds calls them."""
+        square = self.trace_of_square
+        return {"trace": self.trace, "trace_square": square, "operator": self.operator}
+
     @classmethod
     def without_data(cls, d: int) -> Norms:
         """Dimension in place of data (M25 App. C.4): Tr Σ = Tr Σ² = d, ‖Σ‖ = 1."""
         return cls(trace=float(d), trace_of_square=float(d), operator=1.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryNorms:
-    """What the bonus of O24 (7) needs to know of a covariance.
+def entry_norms(rows: NDArray[Any]) -> dict[str, float]:
+    """Return what the bonus of O24 (7) needs to know of the sample covariance (divisor n).
 
-    Attributes
-    ----------
-    trace, operator : float
-        Tr Σ, ‖Σ‖.
-    absolute_sum : float
-        ℐ, the sum of all |Σ_jl|.
-    max_variance : float
-        σ², the largest Σ_jj.
-    mean_deviation : float
-        Mean of ‖f(x_i) - μ̂‖.
+    Named as in the catalogue: ``absolute_sum`` is ℐ, the sum of all |Σ_jl|, ``max_variance`` the
+    largest Σ_jj, ``mean_deviation`` the mean of ``‖f(x_i) - μ̂‖``.
     """
+    centred, variances = _centred(rows)
+    norms = Norms.of_sample(rows)
+    absolute = sum(float(np.abs(panel).sum()) for _, panel in _upper_panels(centred))
+    return {
+        "trace": norms.trace,
+        "operator": norms.operator,
+        "absolute_sum": float(variances.sum()) + 2.0 * absolute,
+        "max_variance": float(variances.max()),
+        "mean_deviation": _mean_norm(centred),
+    }
 
-    trace: float
-    operator: float
-    absolute_sum: float
-    max_variance: float
-    mean_deviation: float
 
-    @classmethod
-    def of_sample(cls, rows: NDArray[Any]) -> EntryNorms:
-        """Norms of the sample covariance (divisor n) as it is."""
-        centred, variances = _centred(rows)
-        norms = Norms.of_sample(rows)
-        absolute = sum(float(np.abs(panel).sum()) for _, panel in _upper_panels(centred))
-        return cls(
-            trace=norms.trace,
-            operator=norms.operator,
-            absolute_sum=float(variances.sum()) + 2.0 * absolute,
-            max_variance=float(variances.max()),
-            mean_deviation=_mean_norm(centred),
-        )
+def truncated_norms(
+    rows: NDArray[Any], reference_cov: Float, *, cut: float, delta: float
+) -> dict[str, float]:
+    """Estimate the same as O24 App. D.5 does, with the constant 1 in every O(·) there.
 
-    @classmethod
-    def truncated(
-        cls,
-        rows: NDArray[Any],
-        *,
-        reference_cov: Float,
-        cut: float,
-        operator_slack: float,
-        trace_factor: float,
-        delta: float,
-    ) -> EntryNorms:
-        """Estimates of O24 App. D.5.
-
-        Parameters
-        ----------
-        rows : ndarray of shape (n, d)
-        reference_cov : ndarray of shape (d, d)
-            Σ_r: Tr Σ is estimated by ``trace_factor`` Tr[truncate(Σ̂) Σ_r].
-        cut : float
-            τ: entries below it become zero, negative ones included, as printed.
-        operator_slack : float
-            ‖Σ‖ is estimated by the largest sample variance (divisor n - 1) plus this times
-            ``sqrt(log(1/delta) / n)``.
-        trace_factor : float
-            The constant of O(·) there.
-        delta : float
-        """
-        n = rows.shape[0]
-        centred, variances = _centred(rows)
-        kept = np.where(variances >= cut, variances, 0.0)
-        absolute, product = float(kept.sum()), float(kept @ np.diagonal(reference_cov))
-        # By Cauchy and Schwarz no other column has an entry that is large enough.
-        able = np.flatnonzero(variances * variances.max() >= cut**2)
-        for start, panel in _upper_panels(centred[:, able]):
-            panel[panel < cut] = 0.0
-            absolute += 2.0 * float(panel.sum())
-            stop = start + panel.shape[0]
-            target = reference_cov[np.ix_(able[start:stop], able[start:])]
-            product += 2.0 * float((panel * target).sum())
-        max_variance = float(variances.max()) * n / (n - 1)
-        return cls(
-            trace=trace_factor * product,
-            operator=max_variance + operator_slack * math.sqrt(math.log(1.0 / delta) / n),
-            absolute_sum=absolute,
-            max_variance=max_variance,
-            mean_deviation=_mean_norm(centred),
-        )
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d)
+    reference_cov : ndarray of shape (d, d)
+        Σ_r: Tr Σ is estimated by ``Tr[truncate(Σ̂) Σ_r]``.
+    cut : float
+        τ: entries below it become zero, negative ones included, as printed.
+    delta : float
+        ‖Σ‖ is estimated by the largest sample variance (divisor n - 1) plus
+        ``sqrt(log(1/delta) / n)``.
+    """
+    n = rows.shape[0]
+    centred, variances = _centred(rows)
+    kept = np.where(variances >= cut, variances, 0.0)
+    absolute, product = float(kept.sum()), float(kept @ np.diagonal(reference_cov))
+    # By Cauchy and Schwarz no other column has an entry that is large enough.
+    able = np.flatnonzero(variances * variances.max() >= cut**2)
+    for start, panel in _upper_panels(centred[:, able]):
+        panel[panel < cut] = 0.0
+        absolute += 2.0 * float(panel.sum())
+        target = reference_cov[np.ix_(able[start : start + len(panel)], able[start:])]
+        product += 2.0 * float((panel * target).sum())
+    max_variance = float(variances.max()) * n / (n - 1)
+    return {
+        "trace": product,
+        "operator": max_variance + math.sqrt(math.log(1.0 / delta) / n),
+        "absolute_sum": absolute,
+        "max_variance": max_variance,
+        "mean_deviation": _mean_norm(centred),
+    }
 
 
 def _centred(rows: NDArray[Any]) -> tuple[Float, Float]:

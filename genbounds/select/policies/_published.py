@@ -7,15 +7,17 @@ catalogue of bounds. δ, n and the norms go in; the statement says what comes ou
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, fields, replace
-from functools import lru_cache, partial
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from genbounds.bounds import Bound, catalog
 from genbounds.estimators import RunningFrechet, RunningInception
-from genbounds.select.policies._norms import EntryNorms, Norms
+from genbounds.select.policies._norms import Norms, entry_norms, truncated_norms
 from genbounds.select.policies._policy import GROWTH, IndexPolicy, Policy, State, check_positive
 from genbounds.validation import InputError, check_choice, check_not_negative
 
@@ -25,7 +27,7 @@ EXPONENTS = ("mean_power",)
 """Constants that are exponents: the practical form leaves them as they are."""
 
 MEANS = {
-    "m25.fd-bonus": "m25.mean-norm",
+    "m25.fd-bonus": "m25.mean-norm-as-printed",
     "m25.fd-bounded-bonus": "m25.bounded-mean-norm",
     "o24.fd-bonus": "o24.mean-norm",
     "o24.fd-naive-bonus": "o24.naive-mean-norm",
@@ -34,6 +36,9 @@ MEANS = {
 
 KAPPA_GAUSSIAN = math.sqrt(8.0 / 3.0)
 """ψ2-norm of a standard normal variable: the κ of M25 Lemma 6 for Gaussian features."""
+
+ASSUMED_GAP = 0.5
+"""What stands for the unknown ‖μ - μ_r‖ in O24 App. D.5."""
 
 HALF_PRECISION = 1e-3
 """By how much rounding may have lengthened a row that was normalised."""
@@ -113,19 +118,28 @@ class FrechetUcb(IndexPolicy):
         if score is None or score.n < 2:
             return -math.inf
         assert isinstance(score, RunningFrechet)  # `Policy.check` has seen to it
-        return score.loss(divisor_n=self.as_published) - self.bonus(state, arm, score)
+        given: dict[str, float] = {
+            "n": score.n,
+            "d": score.mean.size,
+            "delta": state.error,
+            "sample_mean_gap": score.mean_gap,
+            "reference_root_trace": reference_spectrum(state)[0],
+        }
+        return score.loss(divisor_n=self.as_published) - self.bonus(state, arm, given)
 
-    def bonus(self, state: State, arm: int, score: RunningFrechet) -> float:
-        """Return the bonus of `arm`, whose plug-in distance is `score`."""
+    def bonus(self, state: State, arm: int, given: dict[str, float]) -> float:
+        """Return the bonus of `arm`, of which `given` is what every bonus needs."""
         raise NotImplementedError
 
-    def _norms(self, state: State, arm: int) -> Any:
+    def norms(self, state: State, arm: int) -> dict[str, float]:
         """Return the norms of `arm`, estimated anew once its sample has grown by `refresh`."""
-        estimate = partial(self._estimate, state, arm)
-        return state.refreshed("norms", arm, estimate, growth=self.refresh)[1]
+        rows = state.rows[arm]
+        return state.refreshed(
+            "norms", arm, lambda: self.estimate_norms(state, rows), growth=self.refresh
+        )[1]
 
-    def _estimate(self, state: State, arm: int) -> Any:
-        """Estimate the norms that the bonus takes from all rows of `arm`."""
+    def estimate_norms(self, state: State, rows: NDArray[Any]) -> dict[str, float]:
+        """Estimate the norms that the bonus takes, named as in the catalogue, from all `rows`."""
         raise NotImplementedError
 
 
@@ -164,37 +178,24 @@ def fd_bonus(
     float
         In the unit of FD; infinite where the covariance has no spread yet.
     """
-    return _bonus(
-        "m25.fd-bonus",
-        constants,
-        norms,
-        n=n,
-        sample_mean_gap=mean_gap,
-        reference_root_trace=reference_trace_root,
-        delta=delta,
-        kappa=kappa,
-    )
+    given = {"reference_root_trace": reference_trace_root, "delta": delta, "kappa": kappa}
+    given |= {"n": n, "sample_mean_gap": mean_gap}
+    return _bonus("m25.fd-bonus", constants, norms.quantities | given)
 
 
-def _bonus(name: str, constants: str, norms: Norms, **quantities: float) -> float:
+def _bonus(name: str, constants: str, given: Mapping[str, float]) -> float:
     """Return a bonus of the catalogue, infinite where the covariance has no spread yet."""
-    if not norms.operator > 0.0:
+    if not given["operator"] > 0.0:
         return math.inf
-    quantities |= {
-        "trace": norms.trace,
-        "trace_square": norms.trace_of_square,
-        "operator": norms.operator,
-        "effective_rank": norms.trace / norms.operator,
-    }
-    if constants == "printed":
-        return float(statement(name).width(**quantities))
-    bonus = float(statement(name, practical=True).width(**quantities))
-    error = float(mean_part(name, practical=True).width(**quantities))
-    if name == "m25.fd-bonus":  # its statement on the mean is about the square
-        error = math.sqrt(error)
-    # The program has one also for the 2 of 2Δ_μ(Δ_μ + ‖μ̂ - μ_r‖), which is no constant of the
-    # catalogue but part of the formula: one half of that term goes.
-    return bonus - error * (error + quantities["sample_mean_gap"])
+    practical, rank = constants == "practical", given["trace"] / given["operator"]
+    bound, error, excess = statement(name, practical=practical), 0.0, 0.0
+    if practical or "mean_error_norm" in bound.width_needs:
+        error = float(mean_part(name, practical=practical).width(**given))
+    if practical and "sample_mean_gap" in bound.width_needs:
+        # The program has one also for the 2 of 2Δ_μ(Δ_μ + ‖μ̂ - μ_r‖), which is no constant of the
+        # catalogue but part of the formula: one half of that term goes.
+        excess = error * (error + given["sample_mean_gap"])
+    return float(bound.width(**given, effective_rank=rank, mean_error_norm=error)) - excess
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,24 +254,20 @@ class FdUcb(FrechetUcb):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name), "or None")
 
-    def bonus(self, state: State, arm: int, score: RunningFrechet) -> float:
+    def bonus(self, state: State, arm: int, given: dict[str, float]) -> float:
         """Bonus M25 (6), or that of Theorem 5."""
         steps = state.horizon
         if self.as_published:
-            if score.n - state.batch < self.burn_in:
+            if given["n"] - state.batch < self.burn_in:
                 return math.inf
             # Burn-in is no step.
             steps = max(1, steps - state.n.size * math.ceil(self.burn_in / state.batch))
-        gaussian = 1.0 if self.constants == "practical" else KAPPA_GAUSSIAN
-        given: dict[str, float] = {
-            "n": score.n,
-            "sample_mean_gap": score.mean_gap,
-            "reference_root_trace": reference_spectrum(state)[0],
-            "delta": state.error / (steps if self.constants == "printed" else 1),
-            "kappa": gaussian if self.kappa is None else self.kappa,
-        }
+        gaussian = 1.0
+        if self.constants == "printed":
+            gaussian, given["delta"] = KAPPA_GAUSSIAN, state.error / steps
+        given["kappa"] = gaussian if self.kappa is None else self.kappa
         if self.radius is None:
-            return _bonus("m25.fd-bonus", self.constants, self._norms(state, arm), **given)
+            return _bonus("m25.fd-bonus", self.constants, given | self.norms(state, arm))
         longest = float(np.linalg.norm(state.rows[arm], axis=1).max())
         if longest > self.radius * (1.0 + HALF_PRECISION):
             raise InputError(
@@ -280,13 +277,12 @@ class FdUcb(FrechetUcb):
             )
         # M25 Remark 1: Tr Σ and ‖Σ‖ stand at C², which neither can exceed; the bonus grows in both.
         square = self.radius**2
-        most = Norms(trace=square, trace_of_square=square**2, operator=square)
-        given |= {"d": score.mean.size, "radius": self.radius}
-        return _bonus("m25.fd-bounded-bonus", self.constants, most, **given)
+        given |= {"radius": self.radius, "trace": square, "operator": square}
+        return _bonus("m25.fd-bounded-bonus", self.constants, given)
 
-    def _estimate(self, state: State, arm: int) -> Norms:
+    def estimate_norms(self, state: State, rows: NDArray[Any]) -> dict[str, float]:
         """Norms of the sample covariance."""
-        return Norms.of_sample(state.rows[arm], threshold=self.threshold)
+        return Norms.of_sample(rows, threshold=self.threshold).quantities
 
 
 class NaiveFdUcb(FdUcb):
@@ -295,9 +291,9 @@ class NaiveFdUcb(FdUcb):
     __slots__ = ()
     name = "naive-ucb"
 
-    def _estimate(self, state: State, arm: int) -> Norms:
+    def estimate_norms(self, state: State, rows: NDArray[Any]) -> dict[str, float]:
         """Dimension in place of norms."""
-        return Norms.without_data(state.rows[arm].shape[1])
+        return Norms.without_data(rows.shape[1]).quantities
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,11 +309,8 @@ class FidUcb(FrechetUcb):
         What stands for the unknown norms of the arm: the estimates of O24 App. D.5, or the norms of
         the sample covariance and the sample's own ``‖μ̂ - μ_r‖``.
     truncation : float
-        τ of App. D.5 in units of ``‖Σ_r‖``; there 0.05 to 0.1.
-    assumed_gap : float
-        Constant in place of ``‖μ - μ_r‖`` (App. D.5: "e.g., 0.5").
-    operator_slack, trace_factor : float
-        The constants of the O(·) of App. D.5 (`EntryNorms.truncated`).
+        τ of App. D.5 in units of ``‖Σ_r‖``; there 0.05 to 0.1. ``‖μ - μ_r‖`` is 0.5 as there, and
+        every O(·) has the constant 1.
     refresh : float
         The norms are estimated anew when the sample has grown by this share of itself; 0: at every
         step, as the paper has it.
@@ -336,19 +329,12 @@ class FidUcb(FrechetUcb):
     ``‖μ - μ̂‖`` in C_n is unknown to a user; its printed bound (22) stands for it.
     """
 
-    PUBLISHED: ClassVar[dict[str, Any]] = {
-        "constants": "printed",
-        "estimates": "sample",
-        "refresh": 0,
-    }
+    PUBLISHED: ClassVar = {"constants": "printed", "estimates": "sample", "refresh": 0}
 
     name = "fid-ucb"
     constants: str = "practical"
     estimates: str = "appendix"
     truncation: float = 0.05
-    assumed_gap: float = 0.5
-    operator_slack: float = 1.0
-    trace_factor: float = 1.0
     refresh: float = GROWTH
     burn_in: int = 0
     as_published: bool = False
@@ -358,41 +344,21 @@ class FidUcb(FrechetUcb):
     def __post_init__(self) -> None:
         FrechetUcb.__post_init__(self)
         check_choice("estimates", self.estimates, ESTIMATES)
-        for name in ("truncation", "assumed_gap", "trace_factor"):
-            check_positive(name, getattr(self, name))
-        check_not_negative("operator_slack", self.operator_slack)
+        check_positive("truncation", self.truncation)
 
-    def bonus(self, state: State, arm: int, score: RunningFrechet) -> float:
+    def bonus(self, state: State, arm: int, given: dict[str, float]) -> float:
         """Bonus O24 (7)."""
-        norms = self._norms(state, arm)
-        if not norms.operator > 0.0:
-            return math.inf
-        practical = self.constants == "practical"
-        quantities = asdict(norms) | {
-            "n": score.n,
-            "delta": state.error,
-            "d": score.mean.size,
-            "mean_gap": self.assumed_gap if self.estimates == "appendix" else score.mean_gap,
-            "reference_root_trace": reference_spectrum(state)[0],
-            "effective_rank": norms.trace / norms.operator,
-        }
-        mean_error = mean_part(self.statement, practical=practical).width(**quantities)
-        bound = statement(self.statement, practical=practical)
-        return float(bound.width(**quantities, mean_error_norm=mean_error))
+        known = self.estimates == "sample"
+        given["mean_gap"] = given["sample_mean_gap"] if known else ASSUMED_GAP
+        return _bonus(self.statement, self.constants, given | self.norms(state, arm))
 
-    def _estimate(self, state: State, arm: int) -> EntryNorms:
+    def estimate_norms(self, state: State, rows: NDArray[Any]) -> dict[str, float]:
         """Norms of the sample covariance, or the estimates of App. D.5."""
         if self.estimates == "sample":
-            return EntryNorms.of_sample(state.rows[arm])
+            return entry_norms(rows)
         assert state.reference is not None  # `check` has seen to it
-        return EntryNorms.truncated(
-            state.rows[arm],
-            reference_cov=state.reference.cov,
-            cut=self.truncation * reference_spectrum(state)[1],
-            operator_slack=self.operator_slack,
-            trace_factor=self.trace_factor,
-            delta=state.error,
-        )
+        cut = self.truncation * reference_spectrum(state)[1]
+        return truncated_norms(rows, state.reference.cov, cut=cut, delta=state.error)
 
 
 class NaiveFidUcb(FidUcb):
