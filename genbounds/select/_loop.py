@@ -22,7 +22,7 @@ from genbounds.select import _looks
 from genbounds.select._arms import rows_in_all
 from genbounds.select._certificate import Bools, Certificate
 from genbounds.select._independence import rows_of_another
-from genbounds.select._sampler import Identity, Record, Sampler
+from genbounds.select._sampler import Record, Sampler
 from genbounds.select._selection import Look, Selection
 from genbounds.select.policies._policy import Policy, State
 from genbounds.validation import Float, InputError
@@ -285,11 +285,8 @@ class Loop:
         settings = self.settings
         if settings.record is None:
             return
-        identity = Identity(
-            settings=settings.identity,
-            arms={name: _source(arm) for name, arm in settings.arms.items()},
-            reference=settings.reference,
-        )
+        arms = {name: _source(arm) for name, arm in settings.arms.items()}
+        identity = {"settings": settings.identity, "arms": arms, "reference": settings.reference}
         self._record = Record(settings.record, identity)
         # Further arms may stand behind those of the record.
         for sampler, known in zip(self.samplers, self._record.load().values(), strict=False):

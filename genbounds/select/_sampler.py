@@ -33,6 +33,7 @@ from genbounds.select._selection import ArmStatus
 from genbounds.validation import Float, InputError, calling, check_features, check_finite
 
 _FIRST_CAPACITY = 256
+_NO_ROWS = np.empty((0, 0))
 
 Labels = dict[str, list[Any]]
 """Group and stratum of each row, by "groups" and "strata"."""
@@ -156,7 +157,7 @@ class Sampler:
     def rows(self) -> NDArray[Any]:
         """All samples so far, read-only, in the order of drawing; (0, 0) before the first."""
         if self._buffer is None:
-            return np.empty((0, 0))
+            return _NO_ROWS
         view = self._buffer[: self.n]
         view.flags.writeable = False
         return view
@@ -351,65 +352,19 @@ def _reason(error: BaseException) -> str:
 # --- on disk --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """What decides the samples of a run, and what they were drawn from.
-
-    Attributes
-    ----------
-    settings : dict
-        Seed, batch and type.
-    arms : dict of str to str
-        For every arm, in order, a digest of what it draws from; empty if unknown.
-    reference : str
-        Digest of the reference; empty if there is none.
-    """
-
-    settings: dict[str, Any]
-    arms: dict[str, str]
-    reference: str = ""
-
-    def refuse(self, earlier: Identity, folder: Path) -> None:
-        """Raise `InputError` if the run in `folder` was another one.
-
-        Arms may have been added behind the others: no stream changes.
-        """
-        where = display(folder)
-        names, before = list(self.arms), list(earlier.arms)
-        other = sorted(
-            name
-            for name in self.settings.keys() | earlier.settings.keys()
-            if self.settings.get(name) != earlier.settings.get(name)
-        )
-        if names[: len(before)] != before:
-            other.append(f"arms {', '.join(map(display, before))}")
-        if other:
-            raise InputError(
-                f"{where} holds a run with other settings ({', '.join(other)}): "
-                "use another folder, or repeat the settings of that run."
-            )
-        changed = [repr(name) for name in before if self.arms[name] != earlier.arms[name]]
-        if self.reference != earlier.reference:
-            changed.append("the reference")
-        if changed:
-            raise InputError(
-                f"{where} holds a run with other data behind {', '.join(changed)}: use another "
-                "folder, or delete this one to start again."
-            )
-
-
 class Record:
     """A folder with the rows of every arm (``<position>.npy``) and ``run.json``.
 
     Parameters
     ----------
     folder : path-like
-        Made if missing.
-    identity : Identity
-        A folder of another run is refused.
+        Made if missing. That of a run which `identity` tells from this one is refused.
+    identity : dict
+        What decides the samples: ``settings`` (seed, batch and type), ``arms`` (for every arm, in
+        order, a digest of what it draws from; empty if unknown), ``reference`` (its digest).
     """
 
-    def __init__(self, folder: str | os.PathLike[str], identity: Identity) -> None:
+    def __init__(self, folder: str | os.PathLike[str], identity: dict[str, Any]) -> None:
         self._folder = Path(folder)
         self._identity = identity
 
@@ -422,8 +377,8 @@ class Record:
             If the folder holds another run, or is damaged.
         """
         records = {}
-        for position, (name, record) in enumerate(self._read().items()):
-            path, rows = self._folder / f"{position}.npy", np.empty((0, 0))
+        for position, (name, fields) in enumerate(self._read().items()):
+            record, path, rows = ArmRecord(**fields), self._folder / f"{position}.npy", _NO_ROWS
             if record.n:
                 try:
                     rows = read_features(path)[: record.n]
@@ -446,45 +401,54 @@ class Record:
                 buffer = io.BytesIO()
                 np.save(buffer, rows, allow_pickle=False)
                 atomic_write(self._folder / f"{position}.npy", buffer.getvalue())
-        state = {
-            "version": _VERSION,
-            "identity": asdict(self._identity),
-            "arms": {name: asdict(record) for name, (record, _) in arms.items()},
-        }
+        records = {name: asdict(record) for name, (record, _) in arms.items()}
+        state = {"version": _VERSION, "identity": self._identity, "arms": records}
         document = {"checksum": _checksum(state), **state}
         atomic_write(self._folder / _STATE, json.dumps(document, indent=1) + "\n")
 
-    def _read(self) -> dict[str, ArmRecord]:
-        """Return the records of all arms, after a check that they are this run's."""
+    def _read(self) -> dict[str, dict[str, Any]]:
+        """Return what is recorded of all arms, after a check that they are this run's."""
         path = self._folder / _STATE
-        if path.exists() and not path.is_file():  # a pipe, for whose writer this would wait
-            raise self._damaged(path, "it is not a regular file")
-        try:
-            text = path.read_text(encoding="utf-8")
-        except FileNotFoundError:
+        if self._folder.is_file():
+            raise InputError(f"{display(self._folder)}: is a file, not a folder: choose a folder.")
+        if not path.exists():
             self._claim()
             return {}
-        except NotADirectoryError:
-            raise InputError(
-                f"{display(self._folder)}: is a file, not a folder: choose a folder."
-            ) from None
-        except (OSError, ValueError) as error:
-            raise self._damaged(path, f"it cannot be read ({error})") from error
+        if not path.is_file():  # a pipe, for whose writer this would wait
+            raise self._damaged(path, "it is not a regular file")
         try:
-            state = json.loads(text)
-            if state.get("version", 1) != _VERSION:
-                raise self._damaged(path, "it was written by another version of genbounds")
-            if state.pop("checksum") != _checksum(state):
-                raise self._damaged(path, "it was changed or damaged")
-            # What has this checksum was written by `save`: its parts are what they should be.
-            identity = Identity(**state["identity"])
-            arms = {name: ArmRecord(**record) for name, record in state["arms"].items()}
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise self._damaged(path, "it is no record of a run") from error
-        self._identity.refuse(identity, self._folder)
-        return arms
+            state = json.loads(path.read_text(encoding="utf-8"))
+            version, checksum = state.get("version", 1), state.pop("checksum", None)
+        except (OSError, ValueError, AttributeError, RecursionError) as error:
+            raise self._damaged(path, f"it is no record of a run ({said_by(error)})") from error
+        if version != _VERSION:
+            raise self._damaged(path, "it was written by another version of genbounds")
+        if checksum != _checksum(state):
+            raise self._damaged(path, "it was changed or damaged")
+        # What has this checksum was written by `save`: its parts are what they should be.
+        self._refuse_another(state["identity"])
+        return dict(state["arms"])
+
+    def _refuse_another(self, earlier: dict[str, Any]) -> None:
+        """Refuse the record of another run; arms may have been added behind the others."""
+        settings, known = self._identity["settings"], earlier["settings"]
+        arms, before = self._identity["arms"], earlier["arms"]
+        other = sorted(key for key in settings | known if settings.get(key) != known.get(key))
+        if list(arms)[: len(before)] != list(before):
+            other.append(f"arms {', '.join(map(display, before))}")
+        if other:
+            raise InputError(
+                f"{display(self._folder)} holds a run with other settings ({', '.join(other)}): "
+                "use another folder, or repeat the settings of that run."
+            )
+        changed = [repr(name) for name in before if arms[name] != before[name]]
+        if self._identity["reference"] != earlier["reference"]:
+            changed.append("the reference")
+        if changed:
+            raise InputError(
+                f"{display(self._folder)} holds a run with other data behind {', '.join(changed)}: "
+                "use another folder, or delete this one to start again."
+            )
 
     def _claim(self) -> None:
         """Mark a new folder as this run's, before a file of somebody else is written over."""
