@@ -38,37 +38,39 @@ TWIN_GRID = 1.25
 _TWIN_SEED = 20_250_411
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """Debiased score, small is good, and its standard error."""
-
-    loss: float
-    stderr: float
+UNKNOWN = -math.inf, 0.0
+"""Of an arm with too few rows: drawn from before all others."""
 
 
-def estimate(state: State, arm: int) -> Known | None:
-    """Score all rows of `arm`, a tenth of them old news at most; None while there are too few."""
-    n = state.rows[arm].shape[0]
-    reference: FrechetReference | None = state.metric.reference
+def estimate(state: State, arm: int) -> tuple[float, float]:
+    """Score all rows of `arm`, a tenth of them old news at most.
+
+    Returns
+    -------
+    tuple of float
+        Debiased score, small is good, and its standard error.
+    """
+    rows, reference = state.rows[arm], state.metric.reference
+    n = len(rows)
     if reference is not None and n < max(MINIMUM_FRECHET, SEEN_SHARE * reference.d):
         return calibrated(state, arm, reference)
     if n < max(MINIMUM_ROWS, state.metric.minimum):
-        return None
+        return UNKNOWN
 
-    def compute() -> Known:
-        score = state.metric.estimate(state.rows[arm])
-        return Known(loss=score.loss, stderr=score.stderr)
+    def scored() -> tuple[float, float]:
+        found = state.metric.estimate(rows)
+        return found.loss, found.stderr
 
-    at, known = state.refreshed(Known, arm, compute)
+    at, (loss, stderr) = state.refreshed(estimate, arm, scored)
     # Between two evaluations the noise shrinks with the sample.
-    return Known(loss=known.loss, stderr=known.stderr * math.sqrt(at / n))
+    return loss, stderr * math.sqrt(at / n)
 
 
-def calibrated(state: State, arm: int, reference: FrechetReference) -> Known | None:
+def calibrated(state: State, arm: int, reference: FrechetReference) -> tuple[float, float]:
     """Score few rows by the plug-in distance, calibrated by the reference's `Twin`."""
     score = state.running(arm)
     if score is None or score.n < 2:
-        return None
+        return UNKNOWN
     assert isinstance(score, RunningFrechet)
     twin = state.once(Twin, lambda: Twin(reference))
     n, trace = score.n, score.trace
@@ -81,7 +83,7 @@ def calibrated(state: State, arm: int, reference: FrechetReference) -> Known | N
     rows = state.rows[arm]
     _, along_gap = state.refreshed(_along_gap, arm, lambda: _along_gap(rows, reference))
     variance = (4.0 * along_gap + scale + squares / n) / n
-    return Known(loss=value, stderr=math.sqrt(variance))
+    return value, math.sqrt(variance)
 
 
 def _along_gap(rows: NDArray[Any], reference: FrechetReference) -> float:
@@ -164,8 +166,8 @@ class DebiasedUcb(IndexPolicy):
 
     def index(self, state: State, arm: int) -> float:
         """Debiased score minus its noise; -inf while there are too few rows."""
-        score = estimate(state, arm)
-        return -math.inf if score is None else score.loss - self.width * score.stderr
+        loss, stderr = estimate(state, arm)
+        return loss - self.width * stderr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,11 +185,8 @@ class Thompson(IndexPolicy):
 
     def index(self, state: State, arm: int) -> float:
         """Debiased score; -inf while there are too few rows."""
-        score = estimate(state, arm)
-        if score is None:
-            return -math.inf
-        _spreads(state)[arm] = score.stderr
-        return score.loss
+        loss, _spreads(state)[arm] = estimate(state, arm)
+        return loss
 
     def select(self, state: State) -> tuple[int, ...]:
         """Burn-in first; then the best draw."""

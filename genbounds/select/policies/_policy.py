@@ -341,14 +341,6 @@ class Elimination(CertifyingPolicy):
         return least_sampled(state, np.flatnonzero(open_pairs.any(axis=1) & state.available))
 
 
-class LucbMemory:
-    """The pair in question, and the open pairs that it was chosen from."""
-
-    def __init__(self) -> None:
-        self.open_pairs: Bools | None = None
-        self.pair = (0, 0)
-
-
 class Lucb(CertifyingPolicy):
     """The leader against its strongest rival (Kalyanakrishnan et al. 2012).
 
@@ -365,13 +357,13 @@ class Lucb(CertifyingPolicy):
         unscored = (certificate.levels == 0) & open_pairs.any(axis=1) & state.available
         if unscored.any():
             return least_sampled(state, np.flatnonzero(unscored))
-        memory = state.memory(LucbMemory)
-        if memory.open_pairs is not open_pairs:  # a new one after every look
-            memory.open_pairs, memory.pair = open_pairs, self._pair(state, open_pairs)
-        return least_sampled(state, np.array(memory.pair))
+        kept: dict[str, Any] = state.once(Lucb, dict)
+        if kept.get("open pairs") is not open_pairs:  # new ones after every look
+            kept["open pairs"], kept["pair"] = open_pairs, self._pair(state, open_pairs)
+        return least_sampled(state, kept["pair"])
 
     @staticmethod
-    def _pair(state: State, open_pairs: np.ndarray) -> tuple[int, int]:
+    def _pair(state: State, open_pairs: Bools) -> NDArray[np.int64]:
         """Worst plausible leader and best plausible rival among the open pairs."""
         certificate = state.certificate
         reach = certificate.critical * certificate.stderr
@@ -388,4 +380,4 @@ class Lucb(CertifyingPolicy):
         optimistic = np.where(rivals, certificate.loss - reach, np.inf)
         rival = int(np.argmin(optimistic))
         pessimistic = np.where(across[:, rival], certificate.loss + reach, -np.inf)
-        return int(np.argmax(pessimistic)), rival
+        return np.array([np.argmax(pessimistic), rival])
