@@ -182,7 +182,8 @@ class Certificate:
         else:
             gap = second.estimate.loss - first.estimate.loss  # positive: a is better
             critical = studentised(self.critical, noise.degrees_of_freedom)
-            third, bend = third_cumulant(first, second), sign * noise.curvature
+            third = -sign * (second.third - first.third + shared_third(first, second))
+            bend = sign * noise.curvature
             for_a, for_b = leads_that_prove(critical, noise.stderr, third=third, curvature=bend)
             least, most = gap - for_a, gap + for_b
             # Otherwise it is not known how much of the reference's noise both share at this look.
@@ -245,13 +246,10 @@ def _third(influence: Float) -> float:
     return float(centred @ (centred * centred)) / influence.size**3
 
 
-def third_cumulant(a: Evidence, b: Evidence) -> float:
-    """Third cumulant of loss(b) - loss(a), as far as influences are known."""
-    sign = -1.0 if a.estimate.higher_is_better else 1.0
-    own = b.third - a.third
+def shared_third(a: Evidence, b: Evidence) -> float:
+    """Third cumulant of value(b) - value(a) due to the reference, as far as it is known."""
     one, two = a.estimate.reference.influence, b.estimate.reference.influence
-    shared = 0.0 if one is None or two is None else _third(two - one)
-    return sign * (own + shared)
+    return 0.0 if one is None or two is None else _third(two - one)
 
 
 def skewed(critical: float, skewness: float, curvature: float = 0.0) -> float:

@@ -367,8 +367,7 @@ class Loop:
         elif metric.spec is not None and metric.spec.reference == "none":
             whose = "the metric takes"
         for sampler in self.samplers:
-            if sampler.columns not in (None, wanted):
-                sampler.set_aside(f"its rows have {sampler.columns} columns, {whose} {wanted}")
+            sampler.check_columns(wanted, whose)
         return wanted
 
     def rounds(self) -> Iterator[State]:
@@ -398,10 +397,7 @@ class Loop:
         sampler = self.samplers[arm]
         self.joined[arm] = self.state.step
         drawn = sampler.pull(self.budget.affordable(arm))
-        if sampler.columns not in (None, self._columns):
-            sampler.set_aside(
-                f"its rows have {sampler.columns} columns, other arms have {self._columns}"
-            )
+        sampler.check_columns(self._columns, "other arms have")
         self._enter(arm, drawn)
 
     def _pull(self, arm: int) -> None:

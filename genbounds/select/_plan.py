@@ -30,6 +30,11 @@ from genbounds.validation import Float, InputError
 
 RUNS = 1000
 
+ASSUMED = (
+    "the run draws its samples as those of the pilots were drawn, but new ones",
+    "the scores of the pilots are normal about the true ones, with their standard errors",
+)
+
 SEEN = 2.0
 """Standard errors by which the pilots of the last winner and the first loser should differ."""
 
@@ -231,17 +236,20 @@ def plan_selection(
         for total in np.quantile(totals, (power, 0.5), method="higher")
     )
     order = sorted(names, key=lambda name: estimates[name].loss)
-    short = limit is None and earliest_look(prepared, columns) < first
+    assumed: tuple[str, ...] = ASSUMED
+    if limit is None and earliest_look(prepared, columns) < first:
+        assumed += (
+            f"each model can give the {number(first)} samples at which it is scored first; where "
+            "one cannot (a short file), all are scored earlier: set the limit",
+        )
+    ends = {"certified": certified, "reference": hopeless, "limit": ~certified & ~hopeless}
+    ended = {end: float(runs.mean()) for end, runs in ends.items()}
     return SelectionPlan(
         budget=budget,
         feasible=budget is not None,
         median=median,
-        certified=float(certified.mean()),
-        ended={
-            "certified": float(certified.mean()),
-            "reference": float(hopeless.mean()),
-            "limit": float((~certified & ~hopeless).mean()),
-        },
+        certified=ended["certified"],
+        ended=ended,
         samples=dict(zip(names, np.median(drawn, axis=0).astype(int).tolist(), strict=True)),
         scores={name: estimates[name].score(confidence) for name in order},
         best=tuple(order[:top]),
@@ -252,7 +260,7 @@ def plan_selection(
         limit=most,
         metric=prepared.name,
         warnings=_warnings(estimates, *order[top - 1 : top + 1]),
-        assumptions=_assumptions(first, short=short),
+        assumptions=assumed,
     )
 
 
@@ -266,40 +274,17 @@ def _check_sampled(estimates: Mapping[str, Estimate]) -> None:
 
 def _warnings(estimates: Mapping[str, Estimate], best: str, rival: str) -> tuple[Diagnostic, ...]:
     """Return what the pilots warn of, unreliable first; `rival`: the best that is not named."""
-    warnings = dict.fromkeys(
-        w.of(name) for name, pilot in estimates.items() for w in pilot.warnings
-    )
-    warnings |= dict.fromkeys(shared_rows({k: x.sample.row_ids for k, x in estimates.items()}))
-    warnings |= dict.fromkeys(estimators.from_few(estimates.values()))
-    warnings |= dict.fromkeys(_unseen_gap(estimates, best, rival))
-    return tuple(sorted(warnings, key=lambda warning: warning.severity != "unreliable"))
-
-
-def _assumptions(first: int, *, short: bool) -> tuple[str, ...]:
-    """Say what the plan assumes; `short`: where files are short, the first look comes earlier."""
-    assumed = (
-        "the run draws its samples as those of the pilots were drawn, but new ones",
-        "the scores of the pilots are normal about the true ones, with their standard errors",
-    )
-    if not short:
-        return assumed
-    return (
-        *assumed,
-        f"each model can give the {number(first)} samples at which it is scored first; "
-        "where one cannot (a short file), all are scored earlier: set the limit",
-    )
-
-
-def _unseen_gap(estimates: Mapping[str, Estimate], best: str, rival: str) -> tuple[Diagnostic, ...]:
-    """Warn where the pilots do not see the gap that decides how long the run is.
-
-    Noise then makes up most of the gaps that runs are simulated with, and true ones are smaller.
-    """
+    warnings = [w.of(name) for name, pilot in estimates.items() for w in pilot.warnings]
+    warnings += shared_rows({name: pilot.sample.row_ids for name, pilot in estimates.items()})
+    warnings += estimators.from_few(estimates.values())
     winner, loser = estimates[best], estimates[rival]
     noise = math.sqrt(winner.sample.variance + loser.sample.variance)
-    if loser.loss - winner.loss >= SEEN * noise:
-        return ()
-    return (warn_of("pilots-too-close", best=shown(best), rival=shown(rival)),)
+    if loser.loss - winner.loss < SEEN * noise:
+        # Noise then makes up most of the gaps that runs are simulated with; true ones are smaller.
+        warnings.append(warn_of("pilots-too-close", best=shown(best), rival=shown(rival)))
+    return tuple(
+        sorted(dict.fromkeys(warnings), key=lambda warning: warning.severity != "unreliable")
+    )
 
 
 # --- runs as they may come ------------------------------------------------------------------------
@@ -405,7 +390,7 @@ def _proofs(
     assert n is not None
     assert m is not None
     sign = -1.0 if one.higher_is_better else 1.0
-    shared = proof.third_cumulant(first, second) - sign * (second.third - first.third)
+    shared = proof.shared_third(first, second)
     variance = difference(one, two).stderr ** 2 - one.sample.variance - two.sample.variance
     common = max(variance, 0.0)
     mixed = min(one.reference.mixed_variance + two.reference.mixed_variance, common)
@@ -418,7 +403,7 @@ def _proofs(
             found.append((math.inf, math.inf, 0.0))  # without any noise there is no test
             continue
         near, far = (n / size) ** 2, (m / size) ** 2
-        third = shared + sign * (second.third * far - first.third * near)
+        third = sign * (shared + second.third * far - first.third * near)
         curvature = sign * (two.sample.curvature * far - one.sample.curvature * near)
         degrees = estimators.welch_degrees_of_freedom(
             (own[0], one.sample.degrees_of_freedom * size / n),

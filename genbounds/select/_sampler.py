@@ -220,6 +220,11 @@ class Sampler:
                 return taken
         return taken + self._draw(wanted - taken)
 
+    def check_columns(self, wanted: int, whose: str) -> None:
+        """Take the arm out if its rows have not as many columns as are `wanted`."""
+        if self.columns not in (None, wanted):
+            self.set_aside(f"its rows have {self.columns} columns, {whose} {wanted}")
+
     def set_aside(self, reason: str) -> None:
         """Take the arm out of the run; its samples stay counted."""
         self.failure = reason

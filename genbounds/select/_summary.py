@@ -29,7 +29,7 @@ def summarise(loop: Loop) -> Selection:
     order = sorted(
         scores, key=lambda arm: (arm not in top, certificate.levels[arm] == 0, losses[arm])
     )
-    stopped = _stopped(loop)
+    stopped, why_not = _ending(loop)
     picks, drawn = np.array([loop.picks, loop.drawn], dtype=np.int32)
     picks.flags.writeable = drawn.flags.writeable = False
     return Selection(
@@ -54,7 +54,7 @@ def summarise(loop: Loop) -> Selection:
         ),
         cost=loop.cost,
         tolerance=settings.tolerance,
-        notes=_notes(loop, stopped),
+        notes=_notes(loop, why_not),
         warnings=tuple(
             warning.of(names[arm])
             for arm in top
@@ -103,25 +103,41 @@ def _best_guess(loop: Loop, losses: Float) -> tuple[int, ...]:
     return tuple(ranked[np.isin(ranked, live)][: certificate.top].tolist())
 
 
-def _stopped(loop: Loop) -> str:
-    certificate = loop.certificate
-    if loop.settings.policy.certifies and certificate.answer() is not None:
-        return "certified"
-    if loop.futile:
-        return "reference"
+def _ending(loop: Loop) -> tuple[str, str]:
+    """Why the run ended, in a word, and why that is without a certificate."""
+    certificate, budget = loop.certificate, f"the budget of {short(loop.budget.total)}"
     live = np.flatnonzero(certificate.live)
-    if not loop.budget.payable[live].all():
-        return "budget"
+    spent = f"{budget} is spent"
+    if unscored := _named(loop, certificate.live & (certificate.levels == 0)):
+        look = f"the first look ({certificate.sizes[0]} samples)"
+        spent = f"{budget} ended before {look} of {', '.join(map(shown, unscored))}"
+    small = (
+        "the reference sample is too small to separate the leading models: only a larger one can"
+    )
+    short_of_rows = any(one.spent or one.failure is not None for one in loop.samplers)
+    ends = (
+        ("certified", loop.settings.policy.certifies and certificate.answer() is not None, ""),
+        ("reference", loop.futile, small),
+        ("budget", not loop.budget.payable[live].all(), spent),
+        ("no rival", live.size <= certificate.top, ""),
+        ("reference", certificate.hopeless_pairs().any(), small),
+        (
+            "exhausted",
+            short_of_rows,
+            "arms were exhausted or set aside before the question was answered, as arms are "
+            "compared at equal numbers of samples",
+        ),
+        ("limit", True, f"the limit of {certificate.sizes[-1]} samples per arm is reached"),
+    )
+    stopped, reason = next((word, reason) for word, so, reason in ends if so)
     if live.size <= certificate.top:
-        return "no rival"
-    if certificate.hopeless_pairs().any():
-        return "reference"
-    if any(sampler.spent or sampler.failure is not None for sampler in loop.samplers):
-        return "exhausted"
-    return "limit"
+        return stopped, f"{count(live.size, 'arm')} left, and none to compare with"
+    undecided = ", ".join(map(shown, _named(loop, certificate.undecided())))
+    hint = " (`genbounds plan --confidence` says how many samples it may take)"
+    return stopped, f"{reason}; undecided: {undecided}{'' if reason == small else hint}"
 
 
-def _notes(loop: Loop, stopped: str) -> tuple[str, ...]:
+def _notes(loop: Loop, why_not: str) -> tuple[str, ...]:
     certificate, settings = loop.certificate, loop.settings
     answer = "a certified answer"
     if settings.tolerance:
@@ -139,42 +155,18 @@ def _notes(loop: Loop, stopped: str) -> tuple[str, ...]:
             "; the reference is a sample: the target is the distance to its population, and its "
             "noise is part of every comparison"
         )
-    notes = [promise]
-    if certificate.answer() is None:
-        notes.append("no certificate: " + _why_not(loop, stopped))
-    notes += [
-        f"{shown(name)}: {doubtful} of {levels} looks were unreliable and are no evidence"
-        for name, doubtful, levels in zip(
-            settings.arms, certificate.doubtful, certificate.levels, strict=True
-        )
-        if doubtful
-    ]
+    counts = zip(settings.arms, certificate.doubtful, certificate.levels, strict=True)
     aside = [shown(sampler.name) for sampler in loop.samplers if sampler.failure is not None]
-    if aside:
-        notes.append(f"set aside: {', '.join(aside)}; the answer is about the other arms")
-    return tuple(notes)
-
-
-def _why_not(loop: Loop, stopped: str) -> str:
-    certificate = loop.certificate
-    if (live := int(certificate.live.sum())) <= certificate.top:
-        return f"{count(live, 'arm')} left, and none to compare with"
-    budget, last = f"the budget of {short(loop.budget.total)}", certificate.sizes[-1]
-    reason = {
-        "budget": f"{budget} is spent",
-        "reference": "the reference sample is too small to separate the leading models: only a "
-        "larger one can",
-        "exhausted": "arms were exhausted or set aside before the question was answered, as arms "
-        "are compared at equal numbers of samples",
-        "limit": f"the limit of {last} samples per arm is reached",
-    }[stopped]
-    unscored = _named(loop, certificate.live & (certificate.levels == 0))
-    if stopped == "budget" and unscored:
-        look = f"the first look ({certificate.sizes[0]} samples)"
-        reason = f"{budget} ended before {look} of {', '.join(map(shown, unscored))}"
-    undecided = ", ".join(map(shown, _named(loop, certificate.undecided())))
-    hint = " (`genbounds plan --confidence` says how many samples it may take)"
-    return f"{reason}; undecided: {undecided}{'' if stopped == 'reference' else hint}"
+    return (
+        promise,
+        *([f"no certificate: {why_not}"] if certificate.answer() is None else ()),
+        *(
+            f"{shown(name)}: {doubtful} of {levels} looks were unreliable and are no evidence"
+            for name, doubtful, levels in counts
+            if doubtful
+        ),
+        *([f"set aside: {', '.join(aside)}; the answer is about the other arms"] if aside else ()),
+    )
 
 
 def _named(loop: Loop, arms: NDArray[np.bool_]) -> tuple[str, ...]:
