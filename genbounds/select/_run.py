@@ -392,20 +392,35 @@ def _arm(name: Any, arm: Any, context: Context | None) -> Arm:
     """Check the name of an arm, and what it is in a context; a plain function becomes an arm."""
     if not isinstance(name, str):
         raise InputError(f"must have names (str) as keys; got {quoted(name)}.")
-    if context is not None:
-        arm = _arm_in(name, arm, context)
+    if context is not None and isinstance(arm, Mapping):
+        if context not in arm:
+            raise InputError(
+                f"{quoted(name)} has nothing for context {quoted(context)}: give every arm one in "
+                "each context."
+            )
+        arm, context = arm[context], None
     if isinstance(arm, type):
         raise InputError(
             f"must be arms, not classes: make an instance of {arm.__name__} for {name!r}."
         )
-    if isinstance(arm, Arm):
-        return arm
-    if callable(arm):
-        return FunctionArm(arm)
-    raise InputError(
-        f"must be objects with `draw(n, rng)` or functions of (n, rng); {name!r} is of type "
-        f"{type(arm).__name__}. For recorded features use genbounds.select.FeatureArm(rows)."
-    )
+    draw = getattr(arm, "draw", arm)
+    if not callable(draw):
+        raise InputError(
+            f"must be objects with `draw(n, rng)` or functions of (n, rng); {name!r} is of type "
+            f"{type(arm).__name__}. For recorded features use genbounds.select.FeatureArm(rows)."
+        )
+    if context is None:
+        return arm if isinstance(arm, Arm) else FunctionArm(arm)
+    try:
+        inspect.signature(draw).bind(1, None, context)
+    except TypeError:
+        raise InputError(
+            f"with contexts, {quoted(name)} must take (n, rng, context), or be a mapping of "
+            "contexts to arms."
+        ) from None
+    except ValueError:  # a function written in C that does not say
+        pass
+    return FunctionArm(lambda n, rng: draw(n, rng, context), origin_of(arm))
 
 
 def _by_arm(name: str, given: Any, arms: Mapping[str, Any]) -> dict[str, float]:
@@ -457,38 +472,29 @@ def _references(contexts: Any, reference: Any, metric: MetricSpec) -> dict[Conte
     InputError
         If references are missing or superfluous, or a name is no text or whole number.
     """
-    needs = metric.reference
     if contexts is None:
         return {None: reference}
-    if isinstance(contexts, Mapping):
-        if needs == "none":
-            raise InputError(
-                f"must be a sequence of names: metric {metric.name!r} takes no references."
-            )
-        if reference is not None:
-            raise InputError(
-                "must be None: each context has its own, in `contexts`.", argument="reference"
-            )
-        names, references = list(contexts), list(contexts.values())
-    elif isinstance(contexts, (str, bytes)) or not isinstance(contexts, Iterable):
+    kind, mapped = type(contexts).__name__, isinstance(contexts, Mapping)
+    if isinstance(contexts, (str, bytes)) or not isinstance(contexts, Iterable):
+        raise InputError(f"must map names to references, or be a sequence of names; got {kind}.")
+    if mapped and metric.reference == "none":
         raise InputError(
-            "must map names to references, or be a sequence of names; got "
-            f"{type(contexts).__name__}."
+            f"must be a sequence of names: metric {metric.name!r} takes no references."
         )
-    elif needs == "required":
+    if not mapped and metric.reference == "required":
+        why = f"which metric {metric.name!r} needs"
+        raise InputError(f"must map each name to its reference, {why}; got {kind}.")
+    if mapped and reference is not None:
         raise InputError(
-            f"must map each name to its reference, which metric {metric.name!r} needs; got "
-            f"{type(contexts).__name__}."
+            "must be None: each context has its own, in `contexts`.", argument="reference"
         )
-    else:
-        names = list(contexts)
-        references = [reference] * len(names)
-    names = [_name(name) for name in names]
+    names = [_name(name) for name in contexts]
     if not names:
         raise InputError("is empty: name at least one context.")
     if len({str(name) for name in names}) < len(names):
         raise InputError("names a context twice.")
-    return dict(zip(names, references, strict=True))
+    mine = contexts.values() if isinstance(contexts, Mapping) else [reference] * len(names)
+    return dict(zip(names, mine, strict=True))
 
 
 def _name(name: Any) -> Context:
@@ -497,27 +503,3 @@ def _name(name: Any) -> Context:
     if not isinstance(name, bool) and isinstance(name, Integral):
         return int(name)
     raise InputError(f"must have texts or whole numbers as names; got {quoted(name)}.")
-
-
-def _arm_in(name: str, arm: Any, context: Context) -> Any:
-    """Return an arm in one context, of a mapping, or by the third argument of its draw."""
-    if isinstance(arm, Mapping):
-        if context not in arm:
-            raise InputError(
-                f"{quoted(name)} has nothing for context {quoted(context)}: give every arm one in "
-                "each context."
-            )
-        return arm[context]
-    sample = getattr(arm, "draw", arm)
-    if isinstance(arm, type) or not callable(sample):
-        return arm
-    try:
-        inspect.signature(sample).bind(1, None, context)
-    except TypeError:
-        raise InputError(
-            f"with contexts, {quoted(name)} must take (n, rng, context), or be a mapping of "
-            "contexts to arms."
-        ) from None
-    except ValueError:  # a function written in C that does not say
-        pass
-    return FunctionArm(lambda n, rng: sample(n, rng, context), origin_of(arm))

@@ -32,32 +32,6 @@ GROWTH = 0.1
 MINIMUM_FOR_COVARIANCE = 2
 
 
-class RunningScores:
-    """The running score of every arm, within a limit of memory.
-
-    Parameters
-    ----------
-    make : callable
-        Of the number of columns: a score of no rows yet.
-        One that was dropped is made again from all rows when it is wanted.
-    """
-
-    def __init__(self, make: Callable[[int], Running]) -> None:
-        self._make = make
-        self._kept: dict[int, Running] = {}  # the least recently used first
-
-    def of(self, arm: int, rows: NDArray[Any]) -> Running:
-        """Return the score of all `rows` of `arm`, of which it may know the first ones already."""
-        score = self._kept.pop(arm, None) or self._make(rows.shape[1])
-        if score.n < rows.shape[0]:
-            score.add(rows[score.n :])
-        self._kept[arm] = score
-        held = sum(other.nbytes for other in self._kept.values())
-        while held > CACHE_BYTES and len(self._kept) > 1:
-            held -= self._kept.pop(next(iter(self._kept))).nbytes
-        return score
-
-
 @dataclass(slots=True, kw_only=True)
 class State:
     """A run as its policy sees it.
@@ -96,6 +70,8 @@ class State:
     step: int = 0
     cost: NDArray[np.float64] | None = None
     _kept: dict[object, Any] = field(default_factory=dict, repr=False, init=False)
+    # By arm, the least recently used first.
+    _running: dict[int, Running] = field(default_factory=dict, repr=False, init=False)
 
     @property
     def n(self) -> NDArray[np.int64]:
@@ -144,11 +120,18 @@ class State:
 
     def running(self, arm: int) -> Running | None:
         """Plug-in score of all rows of `arm`, brought up to date; None if the metric has none."""
-        follow = self.metric.follow
-        if follow is None or self.rows[arm].shape[0] == 0:
+        follow, rows, kept = self.metric.follow, self.rows[arm], self._running
+        if follow is None or len(rows) == 0:
             return None
-        scores = self.once(RunningScores, lambda: RunningScores(follow))
-        return scores.of(arm, self.rows[arm])
+        # One that was dropped is made again, from all rows.
+        score = kept.pop(arm, None) or follow(rows.shape[1])
+        if score.n < len(rows):
+            score.add(rows[score.n :])
+        kept[arm] = score
+        held = sum(other.nbytes for other in kept.values())
+        while held > CACHE_BYTES and len(kept) > 1:
+            held -= kept.pop(next(iter(kept))).nbytes
+        return score
 
     def plugin_loss(self, arm: int) -> float:
         """Plug-in score of all rows of `arm`, small is good; -inf while there are too few."""
