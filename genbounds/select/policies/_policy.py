@@ -70,8 +70,6 @@ class State:
     step: int = 0
     cost: NDArray[np.float64] | None = None
     _kept: dict[object, Any] = field(default_factory=dict, repr=False, init=False)
-    # By arm, the least recently used first.
-    _running: dict[int, Running] = field(default_factory=dict, repr=False, init=False)
 
     @property
     def n(self) -> NDArray[np.int64]:
@@ -120,10 +118,11 @@ class State:
 
     def running(self, arm: int) -> Running | None:
         """Plug-in score of all rows of `arm`, brought up to date; None if the metric has none."""
-        follow, rows, kept = self.metric.follow, self.rows[arm], self._running
+        follow, rows = self.metric.follow, self.rows[arm]
         if follow is None or len(rows) == 0:
             return None
-        # One that was dropped is made again, from all rows.
+        # The least recently used first. One that was dropped is made again, from all rows.
+        kept: dict[int, Running] = self.once(Running, dict)
         score = kept.pop(arm, None) or follow(rows.shape[1])
         if score.n < len(rows):
             score.add(rows[score.n :])
