@@ -124,13 +124,11 @@ class Job:
 
     def features(self) -> spectra.FeatureRows | None:
         """Feature map, in float32 where the rows are and no power of an eigenvalue below one is."""
+        dtype = None if self.order >= 1.0 else np.float64
         if self.rows.prepare is not None:  # rows of norm one are made when they are asked for
-            rows = spectra.FeatureRows(self.rows.given, make=self.rows.prepare)
-        elif (features := self.rows.features()) is not None:
-            rows = spectra.FeatureRows(features)
-        else:
-            return None
-        return rows if self.order >= 1.0 else rows.double()
+            return spectra.FeatureRows(self.rows.given, make=self.rows.prepare, dtype=dtype)
+        features = self.rows.features()
+        return None if features is None else spectra.FeatureRows(features, dtype=dtype)
 
 
 def truncated(job: Job) -> Estimate:
@@ -198,7 +196,7 @@ def random_features(job: Job) -> Estimate:
         )
     features = spectra.fourier_features(rows, t, job.seed)
     if job.order < 1.0:
-        features = features.double()
+        features = replace(features, dtype=np.float64)
     value, error, _ = job.expanded(spectra.from_features(features, None, job.weights))
     warnings = [warn_of("score-of-frequencies", frequencies=t)]
     if not job.plugin and (job.order >= 2.0 or n >= RESOLVED_RATIO * 2 * t):

@@ -40,6 +40,9 @@ ESTIMATORS = ("debiased", "plugin")
 LARGE = 2000
 """Above so many rows an open `method` means the truncated statistic, for infinite dimensions."""
 
+RADIAL = ("rbf", "laplace")
+"""Kernels with a bandwidth, whose feature dimension is infinite."""
+
 COMPONENTS = {"truncated": 100, "nystrom": 100, "fkea": 1000, "lanczos": 100}
 
 
@@ -302,18 +305,13 @@ def vendi_options(
     InputError
         If an option is unknown or not legal for the metric, or samples differ in width.
     """
-    given = dict(options or {})
-    unknown = [name for name in given if name not in OPTIONS]
-    if unknown:
-        raise InputError(
-            f"must be among {', '.join(OPTIONS)}; got {unknown[0]!r}.", argument="options"
-        )
+    given = (RKE if metric == "rke" else VENDI).checked(None, options)
     kernel = given.setdefault("kernel", "rbf")
     if not (isinstance(kernel, str) and kernel == "precomputed"):
         check_kernel(kernel, given.get("bandwidth"))
     order, components = check_order(given.get("order", 1.0)), given.get("components")
     check_settings(**{name: given[name] for name in SETTINGS if name in given})
-    radial, notes = _is_radial(kernel), []
+    radial, notes = kernel in RADIAL, []
     if radial and given.get("bandwidth") is None:
         given["bandwidth"] = _common_bandwidth(metric, samples, kernel)
         notes.append(
@@ -325,8 +323,7 @@ def vendi_options(
             if given.setdefault(name, value) != value:
                 raise InputError(f"metric 'rke' has {name} {value!r}; use metric 'vendi'.")
     elif given.get("method") is None:
-        infinite = radial or callable(kernel)
-        limitless = infinite and order < 2.0
+        limitless = (radial or callable(kernel)) and order < 2.0
         given["method"] = "truncated" if limitless else "exact"
         open_ended = limitless and components is None
         if open_ended and smallest is not None and 1 < smallest <= COMPONENTS["truncated"]:
@@ -358,24 +355,18 @@ def _common_bandwidth(metric: str, samples: Sequence[Any], kernel: str) -> float
     return median_bandwidth(np.concatenate(parts), kernel=kernel)
 
 
-def _is_radial(kernel: object) -> bool:
-    return isinstance(kernel, str) and kernel in ("rbf", "laplace")
-
-
 def _prepare(
     metric: str, reference: Any, options: Mapping[str, Any], models: Sequence[Any]
 ) -> Prepared:
     """Prepare one of the two; the reference is there for the bandwidth only."""
-    radial = _is_radial(options.get("kernel", "rbf"))
     samples = list(models)
     if reference is not None:
         samples = [reference]
         validation.check_finite("real", validation.check_features("real", features_of(reference)))
-    sizes = [len(model) for model in models if hasattr(model, "__len__")]
-    smallest = min(sizes, default=None)
+    smallest = min((len(model) for model in models if hasattr(model, "__len__")), default=None)
     given, note = vendi_options(metric, samples, options, smallest=smallest)
-    kernel, bandwidth = given["kernel"], given.get("bandwidth")
-    pair_sum = partial(squared_kernel_sum, kernel=kernel, bandwidth=bandwidth)
+    kernel, radial = given["kernel"], given["kernel"] in RADIAL
+    pair_sum = partial(squared_kernel_sum, kernel=kernel, bandwidth=given.get("bandwidth"))
     # A spectrum of order below 2 is debiased only where the samples fill the feature
     # dimension; an infinite one is truncated, which takes more rows than components.
     below = given.get("order", 1.0) < 2.0
@@ -406,12 +397,10 @@ VENDI = MetricSpec(
     common_estimator=_all_empirical,
 )
 
-RKE = MetricSpec(
+RKE = replace(
+    VENDI,
     name="rke",
     title="Vendi score of order 2 (RKE)",
     summary="Vendi score of order 2, unbiased at any number of samples",
     prepare=partial(_prepare, "rke"),
-    higher_is_better=True,
-    reference="optional",
-    options=OPTIONS,
 )

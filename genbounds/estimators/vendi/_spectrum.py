@@ -55,10 +55,6 @@ class FeatureRows:
         self.d = self.d or self.given.shape[1]
         self.dtype = np.dtype(self.given.dtype if self.dtype is None else self.dtype)
 
-    def double(self) -> FeatureRows:
-        """Return the same rows for products in float64."""
-        return replace(self, dtype=np.float64)
-
     def subset(self, index: Index) -> FeatureRows:
         """Return some of the rows."""
         return replace(self, index=index if self.index is None else self.index[index])
