@@ -125,25 +125,23 @@ class Memorisation(Warned):
 
     def __str__(self) -> str:
         """Return one line for a log."""
-        return hedged(self._verdict(), self.warnings)
-
-    def _verdict(self) -> str:
         near, every = (number(p, digits=2) for p in (self.copies_pvalue, self.pvalue))
-        if self.copies:
-            named = count(len(self.suspects), "is", "are")
-            return (
-                f"copies: at least {self._share(self.copies_low)} have near copies "
-                f"({percent(self.level)} confidence; p = {near}); {named} listed"
-            )
-        if self.pvalue <= 1.0 - self.level:
-            return (
-                f"over-fitted: the output depends on which rows were trained on (p = {every}); "
-                f"near copies are not significant (p = {near})"
-            )
-        return (
+        text = (
             f"no sign of copies (p = {near} for near copies, {every} for any dependence); fewer "
             f"than {count(self.least_visible, f'copied {self.unit}')} would not be seen"
         )
+        if self.copies:
+            text = (
+                f"copies: at least {self._share(self.copies_low)} have near copies "
+                f"({percent(self.level)} confidence; p = {near}); "
+                f"{count(len(self.suspects), 'is', 'are')} listed"
+            )
+        elif self.pvalue <= 1.0 - self.level:
+            text = (
+                f"over-fitted: the output depends on which rows were trained on (p = {every}); "
+                f"near copies are not significant (p = {near})"
+            )
+        return hedged(text, self.warnings)
 
     def _lines(self) -> list[Line]:
         parts = {f"near copies, ratio up to {self.closer:.3g}": self.near, "all": self.every}

@@ -92,9 +92,8 @@ def pool_of(train: Any, heldout: Any, rng: np.random.Generator) -> Pool:
     samples = {"train": train, "heldout": heldout}
     rows = [validation.check_features(name, features_of(x)) for name, x in samples.items()]
     validation.check_same_dimension("heldout", rows[1].shape[1], "train", rows[0].shape[1])
-    for name, x in zip(samples, rows, strict=True):
+    for (name, given), x in zip(samples.items(), rows, strict=True):
         check_rows(name, x)
-        given = samples[name]
         if isinstance(given, Sample) and given.weights is not None:
             raise InputError("has weights: this test counts rows. Leave them out.", argument=name)
     n, total = len(rows[0]), len(rows[0]) + len(rows[1])
@@ -104,15 +103,13 @@ def pool_of(train: Any, heldout: Any, rng: np.random.Generator) -> Pool:
     pooled[place[:n]], pooled[place[n:]] = rows
     ids = row_ids(pooled)[place]
     is_train = np.arange(total) < n
-    _, value = np.unique(ids, return_inverse=True)
-    shared = np.zeros(value.max() + 1, dtype=bool)
-    shared[np.intersect1d(value[:n], value[n:])] = True
+    shared = np.isin(ids, np.intersect1d(ids[:n], ids[n:]))
     groups = _groups(train, heldout)
-    label = value if groups is None else groups
+    label = ids if groups is None else groups
     _, first, unit = np.unique(label[order], return_index=True, return_inverse=True)
     unit = np.argsort(np.argsort(first))[unit]  # numbered by place: names might tell the file
     usable = np.ones(first.size, dtype=bool)
-    usable[unit[shared[value[order]]]] = False
+    usable[unit[shared[order]]] = False
     trained = np.zeros(first.size, dtype=bool)
     trained[unit[is_train[order]]] = True
     if not ((usable & trained).any() and (usable & ~trained).any()):

@@ -10,6 +10,7 @@ and of a set that was found on other rows both shares have exact upper limits.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -206,19 +207,29 @@ def precision_recall_ceiling(
 def _ceiling(looks: Mapping[str, Any], *, lam: float, delta: float) -> tuple[float, str]:
     """Return a ceiling and the name of the classifier that it is from.
 
+    The cut is that of the lowest ceiling to expect. The rows that certify know nothing of it, nor
+    of the classifier.
+
     `looks`: by classifier, its scores of both samples on the rows that choose the cut and on those
     that certify.
     """
-    cuts = {
-        key: best_cut(*on_cut, lam=lam, n=on_last[0].size, m=on_last[1].size, delta=delta)
-        for key, (on_cut, on_last) in looks.items()
-    }
-    best = min(cuts, key=lambda key: cuts[key][0])
-    cut, (real, fake) = cuts[best][1], looks[best][1]
-    # Upper limits from rows that know nothing of the cut nor of the classifier.
-    kept = share_limit(np.sum(fake <= cut), fake.size, delta / 2.0)
-    lost = share_limit(np.sum(real > cut), real.size, delta / 2.0)
-    return min(float(kept + lam * lost), 1.0, lam) / min(lam, 1.0), best
+
+    def limit(kept: Any, m: int, lost: Any, n: int) -> Float:
+        """Upper limits of both shares, from so many of either sample on the wrong side."""
+        return share_limit(kept, m, delta / 2.0) + lam * share_limit(lost, n, delta / 2.0)
+
+    lowest = math.inf
+    for key, ((real, fake), last) in looks.items():
+        cuts = np.unique(np.concatenate([real, fake]))
+        n, m = (part.size for part in last)
+        kept = np.searchsorted(np.sort(fake), cuts, side="right") / fake.size
+        lost = 1.0 - np.searchsorted(np.sort(real), cuts, side="right") / real.size
+        expected = limit(kept * m, m, lost * n, n)
+        if expected.min() < lowest:
+            lowest, best, cut = float(expected.min()), key, cuts[expected.argmin()]
+    real, fake = looks[best][1]
+    found = limit(np.sum(fake <= cut), fake.size, np.sum(real > cut), real.size)
+    return min(float(found), 1.0, lam) / min(lam, 1.0), best
 
 
 def _check_lam(lam: Any) -> tuple[float, ...]:
@@ -251,27 +262,6 @@ def _parts(seen: Checked, seed: int) -> tuple[Rows, Rows, Rows]:
     train, cut = keys < TRAINING, (keys >= TRAINING) & (keys < TRAINING + CUTTING)
     certify = ~train & ~cut & single
     return seen.rows[train], seen.rows[cut & single], seen.rows[certify]
-
-
-def best_cut(
-    real: Float, fake: Float, *, lam: float, n: int, m: int, delta: float
-) -> tuple[float, float]:
-    """Return the lowest ceiling to expect on n real and m generated other rows, and its cut.
-
-    Parameters
-    ----------
-    real, fake : ndarray
-        Scores of rows that are used for nothing else.
-    lam : float
-    n, m : int
-    delta : float
-    """
-    cuts = np.unique(np.concatenate([real, fake]))
-    kept = np.searchsorted(np.sort(fake), cuts, side="right") / fake.size
-    lost = 1.0 - np.searchsorted(np.sort(real), cuts, side="right") / real.size
-    found = share_limit(kept * m, m, delta / 2.0) + lam * share_limit(lost * n, n, delta / 2.0)
-    best = int(found.argmin())
-    return float(found[best]), float(cuts[best])
 
 
 def fitted(classifier: Any, real: Rows, fake: Rows) -> dict[str, Any]:

@@ -342,9 +342,9 @@ class SpectralForm(Form):
         self.known_mean = 0.5 * float(values @ self.slopes)
         # The remainder is orthogonal to what is known; its own couplings are at eigenvalue 0.
         self.outside: Float | None = None
-        self._cast: tuple[Float, Float, Float, Coupling] | None = None
         if cut is not None:
             self.outside = np.where(values > 0.0, at.gradient / np.maximum(values, ZERO), 0.0)
+        self._cast = (at.gradient, self.slopes, values, at.coupling)
 
     def blocks(self, part: Index | None) -> Iterator[tuple[Index, Float]]:
         """Yield coordinates."""
@@ -395,9 +395,9 @@ class SpectralForm(Form):
 
     def _like(self, z: Float) -> tuple[Float, Float, Float, Coupling]:
         """Gradient, slopes, eigenvalues and coupling in the precision of `z`."""
-        if self._cast is None or self._cast[0].dtype != z.dtype:
+        if self._cast[0].dtype != z.dtype:
             arrays = (self.at.gradient, self.slopes, self.values)
-            one, two, three = (a.astype(z.dtype, copy=False) for a in arrays)
+            one, two, three = (a.astype(z.dtype) for a in arrays)
             self._cast = (one, two, three, self.at.coupling.astype(z.dtype))
         return self._cast
 
