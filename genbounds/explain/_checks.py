@@ -18,7 +18,7 @@ from genbounds.core.checks import COARSE, rounding_step
 from genbounds.diagnostics import warn_of
 from genbounds.estimators import row_ids
 from genbounds.explain._exact import Excess, least_visible, upper_tails
-from genbounds.explain._nearest import Neighbours, Pool, neighbours
+from genbounds.explain._nearest import Neighbours, Pool
 from genbounds.results import Diagnostic, Severity
 from genbounds.samples import Sample
 
@@ -73,7 +73,7 @@ def files(fake: NDArray[Any], pool: Pool) -> list[Diagnostic]:
             warn_of("held-out-rows-trained", severity=seriousness, shared=shared, rows=heldout.size)
         )
     repeated = train.size - np.unique(train).size
-    if repeated and not pool.grouped:
+    if repeated and pool.unit_name == "row":
         doubts.append(warn_of("repeated-training-rows", repeated=repeated, rows=train.size))
     if (step := rounding_step(fake)) > COARSE:
         doubts.append(warn_of("rounded-features", whose="generated ", step=step))
@@ -135,7 +135,7 @@ def real_rows(pool: Pool, closer: float) -> tuple[float, float, list[Diagnostic]
     """
     looked = np.arange(min(LOOKED_AT, max(len(pool.rows) // 4, 1)))  # the first of a random order
     own = pool.unit[looked]
-    nearest = neighbours(pool.rows[looked], pool, (1, *TWINS), own=own)
+    nearest = Neighbours(pool.rows[looked], pool, (1, *TWINS), own)
     median = float(np.median(nearest.ratio))
     fifth = scipy.stats.beta(1, 4)
     power = math.log(fifth.ppf(CLOSE_SHARE)) / math.log(fifth.median())

@@ -14,9 +14,9 @@ from genbounds._process import threads_for
 from genbounds._tables import Line, Warned
 from genbounds._text import count, number, percent
 from genbounds.diagnostics import warn_of
-from genbounds.explain import _checks, _exact, _nearest
+from genbounds.explain import _checks, _exact
 from genbounds.explain._exact import Excess, Suspect
-from genbounds.explain._nearest import Index, Mask, Pool
+from genbounds.explain._nearest import Index, Mask, Neighbours, Pool, check_rows
 from genbounds.origins import compared
 from genbounds.results import Diagnostic, hedged
 from genbounds.samples import features_of
@@ -295,15 +295,15 @@ def memorisation(
     validation.check_open_unit("fdr", fdr)
     validation.check_open_unit("closer", closer)
     generated = validation.check_features("fake", features_of(fake), minimum=1)
-    _nearest.check_rows("fake", generated)
+    check_rows("fake", generated)
     rng = validation.seeded(validation.check_count("seed", seed, minimum=0), "order")
-    pool = _nearest.pool_of(train, heldout, rng)
+    pool = Pool(train, heldout, rng)
     validation.check_same_dimension("fake", generated.shape[1], "train", pool.rows.shape[1])
     origins = compared({"`fake`": fake, "`train`": train, "`heldout`": heldout})
 
     with threads_for(float(len(pool.rows)) * max(generated.size, pool.rows.size)):
         limit, usual, checks = _checks.real_rows(pool, float(closer))
-        nearest = _nearest.neighbours(generated, pool)
+        nearest = Neighbours(generated, pool)
     ratio, unit = nearest.ratio, pool.unit[nearest.row]
     near = ratio <= limit
     total, trained = pool.sizes
@@ -356,7 +356,7 @@ def _closeness(unit: Index, ratio: Float, pool: Pool, chosen: Mask) -> Float:
 
 
 def _suspects(
-    found: _nearest.Neighbours, near: Mask, pool: Pool, fdr: float, odds: float
+    found: Neighbours, near: Mask, pool: Pool, fdr: float, odds: float
 ) -> Iterator[Suspect]:
     """List training rows by the generated row that is nearest to each."""
     unit, ratio = pool.unit[found.row], found.ratio
@@ -376,7 +376,7 @@ def _suspects(
 
 
 def _assumptions(pool: Pool, limit: float) -> tuple[str, ...]:
-    rows = "groups (whole ones)" if pool.grouped else "rows"
+    rows = "groups (whole ones)" if pool.unit_name == "group" else "rows"
     return (
         f"training and held-out {rows} are a random split of one data set; the generated rows may "
         "depend on one another in any way",

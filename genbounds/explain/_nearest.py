@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,6 @@ LEAST_UNITS = 7
 """A row, five others and one more: below it no ratio of distances is defined."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Pool:
     """Training and held-out rows in one random order.
 
@@ -48,40 +46,12 @@ class Pool:
         Whether a unit was trained on.
     usable : ndarray of shape (U,)
         Whether a unit lies in one of the files only.
+    sizes : tuple of int
+        Usable units, and how many of them were trained on.
     ids : tuple of ndarray
         Digests of the training and of the held-out rows.
-    grouped : bool
+    unit_name : {"group", "row"}
         Whether units are groups that were given.
-    """
-
-    rows: NDArray[Any]
-    centre: Float
-    scale: float
-    source: Index
-    unit: Index
-    trained: Mask
-    usable: Mask
-    ids: tuple[NDArray[np.uint64], NDArray[np.uint64]]
-    grouped: bool
-
-    @property
-    def unit_name(self) -> str:
-        """What a unit is: "group" or "row"."""
-        return "group" if self.grouped else "row"
-
-    @property
-    def sizes(self) -> tuple[int, int]:
-        """Usable units, and how many of them were trained on."""
-        return int(self.usable.sum()), int((self.usable & self.trained).sum())
-
-    def as_rows(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Return other rows in the same precision, around the same centre and in this scale."""
-        centred = (rows.astype(self.rows.dtype) - self.centre) / self.scale
-        return centred.astype(self.rows.dtype, copy=False)
-
-
-def pool_of(train: Any, heldout: Any, rng: np.random.Generator) -> Pool:
-    """Pool training and held-out rows.
 
     Raises
     ------
@@ -89,48 +59,60 @@ def pool_of(train: Any, heldout: Any, rng: np.random.Generator) -> Pool:
         If a sample is not legal, both hold the same rows, only one has groups, or a group is in
         both.
     """
-    samples = {"train": train, "heldout": heldout}
+
+    def __init__(self, train: Any, heldout: Any, rng: np.random.Generator) -> None:
+        rows = _checked({"train": train, "heldout": heldout})
+        n, total = len(rows[0]), len(rows[0]) + len(rows[1])
+        order = rng.permutation(total)
+        place = np.argsort(order)
+        pooled = np.empty((total, rows[0].shape[1]), dtype=np.result_type(np.float32, *rows))
+        pooled[place[:n]], pooled[place[n:]] = rows
+        ids = row_ids(pooled)[place]
+        self.ids, is_train = (ids[:n], ids[n:]), np.arange(total) < n
+        self.source: Index = np.where(is_train, np.arange(total), np.arange(total) - n)[order]
+        groups = _groups(train, heldout)
+        self.unit_name = "row" if groups is None else "group"
+        label = ids if groups is None else groups
+        _, first, unit = np.unique(label[order], return_index=True, return_inverse=True)
+        # Numbered by place: names might tell the file.
+        self.unit: Index = np.argsort(np.argsort(first))[unit]
+        self.usable: Mask = np.ones(first.size, dtype=bool)
+        self.usable[self.unit[np.isin(ids, np.intersect1d(*self.ids))[order]]] = False
+        self.trained: Mask = np.zeros(first.size, dtype=bool)
+        self.trained[self.unit[is_train[order]]] = True
+        self.sizes = int(self.usable.sum()), int((self.usable & self.trained).sum())
+        if not 0 < self.sizes[1] < self.sizes[0]:
+            raise InputError(
+                "holds the same rows as `train`: pass rows that the model was not trained on.",
+                argument="heldout",
+            )
+        if first.size < LEAST_UNITS:
+            raise InputError(
+                f"and `train` need at least {LEAST_UNITS} distinct {self.unit_name}s together; "
+                f"got {first.size}.",
+                argument="heldout",
+            )
+        self.centre: Float = pooled.mean(axis=0, dtype=np.float64)
+        pooled -= self.centre
+        self.scale = unit_of(max(float(pooled.max()), -float(pooled.min())), decades=DECADES)
+        pooled /= self.scale
+        self.rows = pooled
+
+    def as_rows(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return other rows in the same precision, around the same centre and in this scale."""
+        centred = (rows.astype(self.rows.dtype) - self.centre) / self.scale
+        return centred.astype(self.rows.dtype, copy=False)
+
+
+def _checked(samples: dict[str, Any]) -> list[NDArray[Any]]:
+    """Return the rows of both samples, finite and without weights."""
     rows = [validation.check_features(name, features_of(x)) for name, x in samples.items()]
     validation.check_same_dimension("heldout", rows[1].shape[1], "train", rows[0].shape[1])
     for (name, given), x in zip(samples.items(), rows, strict=True):
         check_rows(name, x)
         if isinstance(given, Sample) and given.weights is not None:
             raise InputError("has weights: this test counts rows. Leave them out.", argument=name)
-    n, total = len(rows[0]), len(rows[0]) + len(rows[1])
-    order = rng.permutation(total)
-    place = np.argsort(order)
-    pooled = np.empty((total, rows[0].shape[1]), dtype=np.result_type(np.float32, *rows))
-    pooled[place[:n]], pooled[place[n:]] = rows
-    ids = row_ids(pooled)[place]
-    is_train = np.arange(total) < n
-    shared = np.isin(ids, np.intersect1d(ids[:n], ids[n:]))
-    groups = _groups(train, heldout)
-    label = ids if groups is None else groups
-    _, first, unit = np.unique(label[order], return_index=True, return_inverse=True)
-    unit = np.argsort(np.argsort(first))[unit]  # numbered by place: names might tell the file
-    usable = np.ones(first.size, dtype=bool)
-    usable[unit[shared[order]]] = False
-    trained = np.zeros(first.size, dtype=bool)
-    trained[unit[is_train[order]]] = True
-    if not ((usable & trained).any() and (usable & ~trained).any()):
-        raise InputError(
-            "holds the same rows as `train`: pass rows that the model was not trained on.",
-            argument="heldout",
-        )
-    if first.size < LEAST_UNITS:
-        what = "rows" if groups is None else "groups"
-        raise InputError(
-            f"and `train` need at least {LEAST_UNITS} distinct {what} together; got {first.size}.",
-            argument="heldout",
-        )
-    centre = pooled.mean(axis=0, dtype=np.float64)
-    pooled -= centre
-    scale = unit_of(max(float(pooled.max()), -float(pooled.min())), decades=DECADES)
-    pooled /= scale
-    source = np.where(is_train, np.arange(total), np.arange(total) - n)[order]
-    return Pool(
-        pooled, centre, scale, source, unit, trained, usable, (ids[:n], ids[n:]), groups is not None
-    )
+    return rows
 
 
 def _groups(train: Any, heldout: Any) -> NDArray[Any] | None:
@@ -163,32 +145,8 @@ def _step(d: int, kept: int) -> int:
     return max(64, BLOCK_BYTES // (8 * (2 * d + 8 * kept)))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Neighbours:
-    """The nearest pooled row of each query.
-
-    Attributes
-    ----------
-    row : ndarray of shape (m,)
-        Its place in the pool.
-    distances : ndarray of shape (m, k)
-        To the nearest unit, and to those of the other ranks; in the scale of the pool.
-    """
-
-    row: Index
-    distances: Float
-
-    @property
-    def ratio(self) -> Float:
-        """Distance to the nearest unit over that to the second of the ranks; 1 if both are 0."""
-        near, far = self.distances[:, 0], self.distances[:, 1]
-        return np.divide(near, far, out=np.ones_like(near), where=far > 0.0)
-
-
-def neighbours(
-    queries: NDArray[Any], pool: Pool, ranks: tuple[int, ...] = (1, 5), *, own: Index | None = None
-) -> Neighbours:
-    """Find the nearest units of each query, exactly.
+    """The nearest units of each query in a pool, exactly.
 
     Parameters
     ----------
@@ -199,32 +157,50 @@ def neighbours(
         Which of the nearest distinct units; the first is 1.
     own : ndarray of shape (m,), optional
         Unit of each query, which is not its own neighbour.
-    """
-    from sklearn.neighbors import NearestNeighbors
 
-    sizes = np.sort(np.bincount(pool.unit))[::-1]
-    ranks = tuple(min(rank, sizes.size - (own is not None)) for rank in ranks)
-    # So many rows hold as many distinct units, whatever the sizes of the nearer ones.
-    most = int(sizes[: max(ranks) - 1 + (own is not None)].sum()) + 1
-    search = NearestNeighbors(n_neighbors=min(most, len(pool.rows)), algorithm="brute")
-    search.fit(pool.rows)
-    m, d = queries.shape
-    row, distances = np.empty(m, dtype=np.intp), np.empty((m, len(ranks)))
-    for start in range(0, m, step := _step(d, most)):
-        part = slice(start, start + step)
-        block = queries[part] if own is not None else pool.as_rows(queries[part])
-        found, places = search.kneighbors(block)
-        first = _first_of_unit(pool.unit[places])
-        if own is not None:
-            first &= pool.unit[places] != own[part, None]
-        seen = first.cumsum(axis=1)
-        at = np.stack([(seen >= rank).argmax(axis=1) for rank in ranks], axis=1)
-        row[part] = np.take_along_axis(places, at[:, :1], axis=1)[:, 0]
-        distances[part] = np.take_along_axis(found, at, axis=1)
-        # Products of rows lose the digits of a small distance; differences keep them.
-        gap = block.astype(np.float64) - pool.rows[row[part]]
-        distances[part, 0] = np.sqrt(np.einsum("ij,ij->i", gap, gap))
-    return Neighbours(row, distances)
+    Attributes
+    ----------
+    row : ndarray of shape (m,)
+        Place in the pool of the nearest row.
+    distances : ndarray of shape (m, k)
+        To the nearest unit, and to those of the other ranks; in the scale of the pool.
+    ratio : ndarray of shape (m,)
+        Distance to the nearest unit over that to the second of the ranks; 1 if both are 0.
+    """
+
+    def __init__(
+        self,
+        queries: NDArray[Any],
+        pool: Pool,
+        ranks: tuple[int, ...] = (1, 5),
+        own: Index | None = None,
+    ) -> None:
+        from sklearn.neighbors import NearestNeighbors
+
+        sizes = np.sort(np.bincount(pool.unit))[::-1]
+        ranks = tuple(min(rank, sizes.size - (own is not None)) for rank in ranks)
+        # So many rows hold as many distinct units, whatever the sizes of the nearer ones.
+        most = int(sizes[: max(ranks) - 1 + (own is not None)].sum()) + 1
+        search = NearestNeighbors(n_neighbors=min(most, len(pool.rows)), algorithm="brute")
+        search.fit(pool.rows)
+        m, d = queries.shape
+        self.row, self.distances = np.empty(m, dtype=np.intp), np.empty((m, len(ranks)))
+        for start in range(0, m, step := _step(d, most)):
+            part = slice(start, start + step)
+            block = queries[part] if own is not None else pool.as_rows(queries[part])
+            found, places = search.kneighbors(block)
+            first = _first_of_unit(pool.unit[places])
+            if own is not None:
+                first &= pool.unit[places] != own[part, None]
+            seen = first.cumsum(axis=1)
+            at = np.stack([(seen >= rank).argmax(axis=1) for rank in ranks], axis=1)
+            self.row[part] = np.take_along_axis(places, at[:, :1], axis=1)[:, 0]
+            self.distances[part] = np.take_along_axis(found, at, axis=1)
+            # Products of rows lose the digits of a small distance; differences keep them.
+            gap = block.astype(np.float64) - pool.rows[self.row[part]]
+            self.distances[part, 0] = np.sqrt(np.einsum("ij,ij->i", gap, gap))
+        near, far = self.distances[:, 0], self.distances[:, 1]
+        self.ratio: Float = np.divide(near, far, out=np.ones_like(near), where=far > 0.0)
 
 
 def _first_of_unit(units: Index) -> Mask:

@@ -14,7 +14,7 @@ from statsmodels.stats.multitest import multipletests
 
 import genbounds as gb
 from genbounds.explain._exact import excess, least_visible, listed, over_fitting, upper_tails
-from genbounds.explain._nearest import neighbours, pool_of
+from genbounds.explain._nearest import Neighbours, Pool
 
 D = 16
 
@@ -163,8 +163,8 @@ def test_neighbours_are_those_of_distinct_units():
     train, heldout, queries = ((x + 50.0).astype(np.float32) for x in (train, heldout, queries))
     ids = rng.integers(12, size=60), 100 + rng.integers(9, size=40)
     samples = (gb.Sample(x, groups=g) for x, g in zip((train, heldout), ids, strict=True))
-    pool = pool_of(*samples, np.random.default_rng(0))
-    found = neighbours(queries, pool)
+    pool = Pool(*samples, np.random.default_rng(0))
+    found = Neighbours(queries, pool)
     real, group = np.concatenate([train, heldout]).astype(float), np.concatenate(ids)
     for number, query in enumerate(queries.astype(float)):
         distance = np.linalg.norm(real - query, axis=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import sqrt
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -191,38 +191,64 @@ class Steps:
         return s
 
 
-class _Probed(NamedTuple):
+class _Probed:
     """What the probes of one block of samples tell of M."""
 
-    diagonal: dict[int, Float]
-    off_diagonal: float
-    crossed: float
-    pairs: dict[int, Float]
-    probes: int
+    def __init__(
+        self, steps: Steps, block: list[int], found: Slopes, probes: int, rng: np.random.Generator
+    ) -> None:
+        self.steps, self.block, self.count = steps, block, probes * len(block)
+        signs = np.stack([steps.signs(block, rng) for _ in range(self.count)])
+        every = [steps.gather(found.product(steps.spread(s)) / 2.0) for s in signs]
+        images = [np.stack(of_sample) for of_sample in zip(*every, strict=True)]  # Ms of each probe
+        merged = steps.merged(images, block)
+        own = (signs * merged).mean(axis=0)
+        square = float((merged**2).sum()) / self.count - float(own @ own)
+        self.off_diagonal = max(square, 0.0) / (1.0 - 1.0 / self.count)
+        others = [image for k, image in enumerate(images) if k not in block]
+        self.crossed = sum(float((image**2).sum()) for image in others) / self.count
+        self.diagonal, self.pairs = {}, {}
+        for k in block:
+            of_units = signs[:, steps.units[k]]
+            self.diagonal[k] = (of_units * images[k]).mean(axis=0)
+            self.pairs[k] = (images[k] - of_units * self.diagonal[k]).ravel()
 
+    def errors(self, units: Sequence[Any], crossed: float) -> tuple[float, list[SampleError]]:
+        """Return the variance due to this block of samples, and the error of each of them.
 
-def _probe(
-    steps: Steps, block: list[int], found: Slopes, probes: int, rng: np.random.Generator
-) -> _Probed:
-    count = probes * len(block)
-    signs = np.stack([steps.signs(block, rng) for _ in range(count)])
-    every = [steps.gather(found.product(steps.spread(s)) / 2.0) for s in signs]
-    images = [np.stack(of_sample) for of_sample in zip(*every, strict=True)]  # Ms of every probe
-    merged = steps.merged(images, block)
-    own = (signs * merged).mean(axis=0)
-    square = float((merged**2).sum()) / count - float(own @ own)
-    diagonal = {k: (signs[:, steps.units[k]] * images[k]).mean(axis=0) for k in block}
-    others = [image for k, image in enumerate(images) if k not in block]
-    return _Probed(
-        diagonal=diagonal,
-        off_diagonal=max(square, 0.0) / (1.0 - 1.0 / count),
-        crossed=sum(float((image**2).sum()) for image in others) / count,
-        pairs={
-            k: (images[k] - signs[:, steps.units[k]] * values).ravel()
-            for k, values in diagonal.items()
-        },
-        probes=count,
-    )
+        `units`: leave-one-out influences of the units of every sample, half the Hessian times them,
+        and M_II; `crossed`: sum of the squares of M_IJ over units of different blocks.
+        """
+        loo, _, diagonal = units
+        moved, bent, own = (self.steps.merged(values, self.block) for values in units)
+        second, mixed = 2.0 * self.off_diagonal, 2.0 * crossed
+        noise = second / self.count
+        # M_II is known up to noise, which the squares would count as variance.
+        first = max(float(moved @ moved) - 2.0 * noise, 0.0)
+        variance = max(first - second - mixed, min(second + mixed, first)) + noise
+        lost = (1.0 - 1.0 / self.steps.units[self.block[0]].size) ** 1.5  # of a mean of cubes
+        bend = float(moved @ bent) - float(moved**2 @ own)
+        errors = []
+        for k in self.block:
+            design, first_of_block = self.steps.designs[k], k == self.block[0]
+            influence = sqrt(design.units * (design.units - 1.0)) * loo[k]
+            errors.append(
+                SampleError(
+                    n=design.n,
+                    variance=variance if len(self.block) == 1 else float(loo[k] @ loo[k]),
+                    degrees_of_freedom=design.degrees_of_freedom,
+                    influence=influence,
+                    units=design.labels,
+                    bias=float(diagonal[k].sum()),
+                    curvature=bend if first_of_block else 0.0,
+                    skewness=lost * float((moved**3).sum()) if first_of_block else 0.0,
+                    quadratic_variance=(second + noise) / len(self.block),
+                    mixed_variance=mixed,
+                    pairs=self.pairs[k],
+                    tails=Tails.of(influence),
+                )
+            )
+        return variance, errors
 
 
 @np.errstate(over="ignore", invalid="ignore")  # refused with its interval
@@ -258,7 +284,7 @@ def expand(
     found = Slopes(weighted, designs, derivative=derivative)
     steps = Steps(designs)
     rng = seeded(seed, "signs")
-    probed = [_probe(steps, block, found, probes, rng) for block in steps.blocks]
+    probed = [_Probed(steps, block, found, probes, rng) for block in steps.blocks]
     by_sample = {k: values for part in probed for k, values in part.diagonal.items()}
     crossed = float(np.mean([part.crossed for part in probed]))
     loo, diagonal = [], []
@@ -274,48 +300,8 @@ def expand(
     bent = steps.gather(length * found.product(steps.spread(along / length)) / 2.0)
     variances, errors = [], []
     for part in probed:
-        variance, of_block = _errors_of_block(part, steps, (loo, bent, diagonal), crossed)
+        variance, of_block = part.errors((loo, bent, diagonal), crossed)
         variances.append(variance)
         errors += of_block
     shared = sum(variances) - sum(error.variance for error in errors) if steps.shared else 0.0
     return found.value, errors, shared
-
-
-def _errors_of_block(
-    part: _Probed, steps: Steps, units: tuple[list[Float], list[Float], list[Float]], crossed: float
-) -> tuple[float, list[SampleError]]:
-    """Return the variance due to a block of samples, and the error of each of them.
-
-    `units`: leave-one-out influences of the units of every sample, half the Hessian times them, and
-    M_II; `crossed`: sum of the squares of M_IJ over units of different blocks.
-    """
-    block, (loo, _, diagonal) = list(part.diagonal), units
-    moved, bent, own = (steps.merged(values, block) for values in units)
-    second, mixed = 2.0 * part.off_diagonal, 2.0 * crossed
-    noise = second / part.probes
-    # M_II is known up to noise, which the squares would count as variance.
-    first = max(float(moved @ moved) - 2.0 * noise, 0.0)
-    variance = max(first - second - mixed, min(second + mixed, first)) + noise
-    lost = (1.0 - 1.0 / steps.units[block[0]].size) ** 1.5  # of a mean of cubes
-    bend = float(moved @ bent) - float(moved**2 @ own)
-    errors = []
-    for k in block:
-        design, first_of_block = steps.designs[k], k == block[0]
-        influence = sqrt(design.units * (design.units - 1.0)) * loo[k]
-        errors.append(
-            SampleError(
-                n=design.n,
-                variance=variance if len(block) == 1 else float(loo[k] @ loo[k]),
-                degrees_of_freedom=design.degrees_of_freedom,
-                influence=influence,
-                units=design.labels,
-                bias=float(diagonal[k].sum()),
-                curvature=bend if first_of_block else 0.0,
-                skewness=lost * float((moved**3).sum()) if first_of_block else 0.0,
-                quadratic_variance=(second + noise) / len(block),
-                mixed_variance=mixed,
-                pairs=part.pairs[k],
-                tails=Tails.of(influence),
-            )
-        )
-    return variance, errors

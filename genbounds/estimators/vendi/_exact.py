@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy  # its submodules are loaded at their first use
@@ -31,7 +31,7 @@ from genbounds.estimators.vendi import _expansion as expansion
 from genbounds.estimators.vendi import _methods as methods
 from genbounds.estimators.vendi._expansion import Spectrum
 from genbounds.estimators.vendi._methods import STATISTIC, Job
-from genbounds.estimators.vendi._spectrum import FeatureRows, from_features, from_gram, leading
+from genbounds.estimators.vendi._spectrum import from_features, from_gram, leading
 from genbounds.results import Method
 from genbounds.validation import Float, InputError
 
@@ -60,7 +60,7 @@ def exact(job: Job) -> Estimate:
         if not isinstance(fitted, str):
             return fitted
         refusal = f"; {fitted}, so no spectrum is fitted"
-    whole = _whole(job)
+    whole = _Whole(job)
     if not resolved:  # the score of these n rows, where there is no limit to estimate
         why = (
             "the feature dimension is infinite or not known"
@@ -80,43 +80,46 @@ def exact(job: Job) -> Estimate:
     return _debiased(job, whole)
 
 
-class _Whole(NamedTuple):
-    """Plug-in log score of all rows with its error, and what it was computed from.
+class _Whole:
+    """Plug-in log score of all rows with its error, by the cheapest way to the spectrum.
 
-    `noise`: share of random parts of the rows in the variance; `ratio`: samples per dimension of
-    the spectrum.
+    Attributes
+    ----------
+    value : float
+    error : SampleError
+    noise : float
+        Share of random parts of the rows in the variance.
+    ratio : float
+        Samples per dimension of the spectrum.
+    spectrum : Spectrum or None
+    features : FeatureRows or None
+    gram : ndarray or None
     """
 
-    value: float
-    error: SampleError
-    noise: float = 0.0
-    ratio: float = math.inf
-    spectrum: Spectrum | None = None
-    features: FeatureRows | None = None
-    gram: Float | None = None
-
-
-def _whole(job: Job) -> _Whole:
-    """Take the cheapest way to the spectrum that this order needs."""
-    rows, n = job.rows, job.n
-    features, gram, ratio = job.features(), None, math.inf
-    if features is not None and features.d < n:
-        gram = features.gram(job.weights)
-        spectrum, ratio = from_features(features, gram, job.weights), n / features.d
-    elif n <= methods.DENSE_ROWS:
-        spectrum, ratio = from_gram(rows.matrix(), job.weights), 1.0
-    elif math.isinf(job.order):
-        methods.unweighted(job)
-        spectrum, _ = leading(rows, 1, job.seed)
-    else:  # all eigenvalues of the n × n matrix, without eigenvectors
-        methods.unweighted(job)
-        error = methods.subsample_error(job)
+    def __init__(self, job: Job) -> None:
+        rows, n = job.rows, job.n
+        self.features, self.ratio = job.features(), math.inf
+        self.gram: Float | None = None
+        self.spectrum: Spectrum | None = None
+        if self.features is not None and self.features.d < n:
+            self.gram = self.features.gram(job.weights)
+            self.spectrum = from_features(self.features, self.gram, job.weights)
+            self.ratio = n / self.features.d
+        elif n <= methods.DENSE_ROWS:
+            self.spectrum, self.ratio = from_gram(rows.matrix(), job.weights), 1.0
+        else:
+            methods.unweighted(job)
+            if math.isinf(job.order):
+                self.spectrum, _ = leading(rows, 1, job.seed)
+        if self.spectrum is not None:
+            self.value, self.error, self.noise = job.expanded(self.spectrum)
+            return
+        # All eigenvalues of the n × n matrix, without eigenvectors.
+        self.error, self.noise = methods.subsample_error(job), 0.0
         matrix = rows.matrix(rows.given.dtype if job.order >= 1.0 else np.float64)
         # The transpose is in LAPACK's order, so that no copy is made.
         values = scipy.linalg.eigvalsh(matrix.T, check_finite=False, overwrite_a=True)[::-1]
-        value = expansion.log_vendi(values.astype(np.float64) / n, job.order)
-        return _Whole(value, error, features=features)
-    return _Whole(*job.expanded(spectrum), ratio, spectrum, features, gram)
+        self.value = expansion.log_vendi(values.astype(np.float64) / n, job.order)
 
 
 def _debiased(job: Job, whole: _Whole) -> Estimate:

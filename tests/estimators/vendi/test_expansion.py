@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import mpmath
 import numpy as np
@@ -14,7 +15,7 @@ from scipy import special, stats
 
 import genbounds as gb
 from genbounds.core import expansion as _second_order
-from genbounds.estimators import SampleError, vendi_estimate
+from genbounds.estimators import vendi_estimate
 from genbounds.estimators.kernels import _pair_kernels
 from genbounds.estimators.kernels._kernel_rows import kernel_rows
 from genbounds.estimators.vendi import _ceiling, _exact, _expansion, _methods
@@ -285,11 +286,11 @@ def test_the_second_half_is_the_whole_without_the_first(order):
         seed=0,
         every_row=True,
     )
-    given = {"value": 0.0, "error": SampleError(), "features": FeatureRows(job.rows.rows)}
+    features = FeatureRows(job.rows.rows)
     halves = np.arange(0, 101, 2), np.arange(1, 101, 2)
     quick, plain = (
-        list(_exact._half_spectra(job, _exact._Whole(**given, gram=gram), halves))
-        for gram in (given["features"].gram(), None)
+        list(_exact._half_spectra(job, SimpleNamespace(features=features, gram=gram), halves))
+        for gram in (features.gram(), None)
     )
     for one, two, n in zip(quick, plain, (51, 50), strict=True):
         assert_allclose(one.values, two.values, rtol=1e-12)
