@@ -13,6 +13,7 @@ import copy
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 from itertools import takewhile
 from typing import Any
 
@@ -65,7 +66,6 @@ class Following:
         self.looks: list[Look] = []
         self._estimates: list[Estimate] = []
         self._relied: list[int] = []  # looks that take part in comparisons
-        self._gaps: dict[tuple[int, int], EstimateDifference] = {}
         steps = max(self.planned - 1, 1)
         error = 1.0 - self.level
         self._pair_level = 1.0 - error / steps  # two-sided: half of it is used
@@ -94,56 +94,52 @@ class Following:
     def add(self, step: object, estimate: Estimate) -> Look:
         """Compare one more checkpoint with all earlier ones; nothing is kept if that fails."""
         number = self.check_step(step)
-        trial = copy.copy(self)  # Ctrl-C leaves this one as it was
-        trial.looks, trial._estimates = self.looks[:], self._estimates[:]
-        trial._relied, trial._gaps = self._relied[:], dict(self._gaps)
-        trial._limits = self._limits.copied()
+        trial = copy.copy(self)  # Ctrl-C leaves this one as it was: what it holds is never changed
         look = trial._add(number, estimate)
         self.__dict__ = trial.__dict__
         return look
 
     def _add(self, step: float, estimate: Estimate) -> Look:
-        if self._estimates:
-            earlier = f"step {self.looks[0].step!r}"
-            check_comparable({earlier: self._estimates[0], f"step {step!r}": estimate})
-        t = len(self._estimates)
-        estimate = self._beside_looks(f"step {step!r}", estimate)
-        self._estimates.append(estimate.for_differences())
+        t, name = len(self._estimates), f"step {step!r}"
+        if t:
+            check_comparable({f"step {self.looks[0].step!r}": self._estimates[0], name: estimate})
+        estimate = self._beside_looks(name, estimate)
+        self._estimates = [*self._estimates, estimate.for_differences()]
         state: State = "unreliable"
         better: list[int] = []
         worse: list[int] = []
         gain = None
         if estimate.reliable:
             gaps = {s: self._loss_gap(t, s) for s in self._relied}
+            self._limits = self._limits.copied()
             limit = self._limits.next(np.array([gap.stderr**2 for gap in gaps.values()]))
             better = list(takewhile(lambda s: is_below(gaps[s], self._pair_level), gaps))
             worse = [s for s, gap in gaps.items() if is_above(gap, limit)]
             gain = self._gain([gaps[s] for s in self._relied[-self.patience :]])
             state = _state(len(gaps), len(better), len(worse))
-            self._gaps |= {(s, t): gap for s, gap in gaps.items()}
-            self._relied.append(t)
-        best = self._best()
+            self._relied = [*self._relied, t]
+        steps = [*(look.step for look in self.looks), step]
         look = Look(
             step=step,
             number=t + 1,
             score=self._band(estimate),
             state=state,
-            better_than=tuple(self.looks[s].step for s in better),
-            worse_than=tuple(self.looks[s].step for s in worse),
-            best=step if best == t else self.looks[best].step,
+            better_than=tuple(steps[s] for s in better),
+            worse_than=tuple(steps[s] for s in worse),
+            best=steps[self._best()],
             gain_high=gain,
         )
-        self.looks.append(look)
+        self.looks = [*self.looks, look]
         return look
 
     def _beside_looks(self, name: str, estimate: Estimate) -> Estimate:
         """Return an estimate that says which rows are copies of those of looks so far."""
-        rows = {
-            f"step {look.step!r}": each.sample.row_ids
+        own = estimate.sample.row_ids
+        found = [
+            warning
             for look, each in zip(self.looks, self._estimates, strict=True)
-        }
-        own = {name: estimate.sample.row_ids}
-        found = [warning for one, ids in rows.items() for warning in shared_rows({one: ids} | own)]
+            for warning in shared_rows({f"step {look.step!r}": each.sample.row_ids, name: own})
+        ]
         return estimate.warned(*found)
 
     def kept(self, fresh: Estimate | None = None) -> Checkpoint:
@@ -151,14 +147,11 @@ class Following:
         if not self.looks:
             raise InputError("nothing to choose from: update with a sample first.")
         best = self._best()
-        look = self.looks[best]
+        step, chosen = self.looks[best].step, self.looks[best].score.value
         if fresh is None:
-            score = self._corrected(best)
-        else:
-            score = self._beside_looks("the fresh sample", fresh).score(self.level)
-        return Checkpoint(
-            step=look.step, score=score, as_chosen=look.score.value, fresh=fresh is not None
-        )
+            return Checkpoint(step=step, score=self._corrected(best), as_chosen=chosen, fresh=False)
+        score = self._beside_looks("the fresh sample", fresh).score(self.level)
+        return Checkpoint(step=step, score=score, as_chosen=chosen, fresh=True)
 
     def track(self, *, fresh: Estimate | None = None, warnings: Sequence[Diagnostic] = ()) -> Track:
         """Return everything so far, with the verdict at the last look."""
@@ -232,11 +225,8 @@ class Following:
         look, estimate = self.looks[best], self._estimates[best]
         if best not in self._relied or len(self._relied) < 2:
             return look.score
-        rivals = [
-            (self._estimates[t], self._gaps[min(t, best), max(t, best)])
-            for t in self._relied
-            if t != best
-        ]
+        others = [self._estimates[t] for t in self._relied if t != best]
+        rivals = [(one, difference(estimate, one)) for one in others]
         found = winner_score(estimate, rivals, self.level, of="looks")
         band = self._band(estimate)
         if (band.low, band.high) == (look.score.low, look.score.high):
@@ -338,7 +328,10 @@ class Limits:
         crossing = round(self._share * self._draws)
         if crossing < 1:  # thousands of looks
             return -float(scipy.special.ndtri(self._share / int(distinct.sum())))
-        largest = self._largest((apart[distinct] / sizes[distinct, None]).astype(np.float32))
+        weights = (apart[distinct] / sizes[distinct, None]).astype(np.float32)
+        normals = self._normals[: weights.shape[1]]
+        blocks = (weights[k : k + BLOCK] for k in range(0, len(weights), BLOCK))
+        largest = reduce(np.maximum, ((block @ normals).max(axis=0) for block in blocks))
         alive = largest[self._alive]
         place = alive.size - crossing - 1
         limit = float(np.partition(alive, place)[place])
@@ -347,25 +340,15 @@ class Limits:
 
     def _append(self, variances: Float) -> None:
         """Place the new look so that it is as far from the others as the variances say."""
-        factor = self._factor
-        t = factor.shape[0]
-        self._factor = np.zeros((t + 1, t + 1))
-        self._factor[:t, :t] = factor
+        t = len(self._factor)
+        self._factor = factor = np.pad(self._factor, (0, 1))
         self._normals[t] = self._rng.standard_normal(self._draws, dtype=np.float32)
         if t == 0:  # the first look is the origin
             return
-        row = self._factor[t]
-        shared = (variances[0] + (factor**2).sum(axis=1) - variances) / 2.0
+        row = factor[t]
+        shared = (variances[0] + (factor[:t] ** 2).sum(axis=1) - variances) / 2.0
         for s in range(1, t):
             if factor[s, s] > 0.0:
                 row[s] = (shared[s] - factor[s, :s] @ row[:s]) / factor[s, s]
         rest = float(variances[0] - row @ row)
         row[t] = math.sqrt(rest) if rest > NO_NOISE * float(variances[0]) else 0.0
-
-    def _largest(self, weights: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the largest of the weighted sums of every curve."""
-        normals = self._normals[: weights.shape[1]]
-        largest = np.full(self._draws, -np.inf, dtype=np.float32)
-        for k in range(0, len(weights), BLOCK):
-            np.maximum(largest, (weights[k : k + BLOCK] @ normals).max(axis=0), out=largest)
-        return largest
