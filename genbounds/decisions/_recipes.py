@@ -77,19 +77,11 @@ class RecipeRanking(Ranking):
         return f"Seeds make up {percent(round(float(seeds), 2))} of the variance of a run: {what}."
 
     def _lines(self) -> list[Line]:
-        lines = Ranking._lines(self)
-        return [
-            replace(
-                line,
-                more={
-                    "seeds": noise.seeds,
-                    **line.more,
-                    "sd of seeds": noise.between,
-                    "sd of samples": noise.within,
-                },
-            )
-            for line, noise in zip(lines, self.noise.values(), strict=True)
-        ]
+        lines = []
+        for line, noise in zip(Ranking._lines(self), self.noise.values(), strict=True):
+            spread = {"sd of seeds": noise.between, "sd of samples": noise.within}
+            lines.append(replace(line, more={"seeds": noise.seeds, **line.more, **spread}))
+        return lines
 
     def __repr__(self) -> str:
         return f"{Ranking.__repr__(self)}\n  {self.advice}"
@@ -179,10 +171,39 @@ def rank_recipes(
     -------
     RecipeRanking
     """
-    joint = _Joint(estimates)
-    means = {name: joint.mean(name) for name in estimates}
-    ranking = estimators.rank(means, metric=metric, level=level, gap=joint.gap)
-    noise = {name: joint.noise(name) for name in ranking.scores}
+    every = list(estimates.values())
+    within, common = _within_and_common(every)
+    pools = [
+        pooled(np.array([run.value for run in runs]), own)
+        for runs, own in zip(every, within, strict=True)
+    ]
+    noise = {
+        name: SeedNoise(
+            seeds=own.size,
+            between=math.sqrt(pool.between),
+            within=math.sqrt(own.mean()),
+            common=math.sqrt(common[k, k]),
+            seed_share=pool.between / (pool.between + own.mean()) if pool.between else 0.0,
+        )
+        for k, (name, own, pool) in enumerate(zip(estimates, within, pools, strict=True))
+    }
+    means = {
+        name: _mean(runs, pool, noise[name])
+        for (name, runs), pool in zip(estimates.items(), pools, strict=True)
+    }
+
+    def gap(one: str, two: str) -> EstimateDifference:
+        """Return the difference of two recipes; noise that they have in common does not count."""
+        i, j = list(estimates).index(one), list(estimates).index(two)
+        rest = max(0.0, float(common[i, i] + common[j, j] - 2.0 * common[i, j]))
+        parts = [(pools[k].variance, pools[k].degrees_of_freedom) for k in (i, j)]
+        return EstimateDifference(
+            value=pools[i].mean - pools[j].mean,
+            stderr=math.sqrt(sum(variance for variance, _ in parts) + rest),
+            degrees_of_freedom=estimators.welch_degrees_of_freedom(*parts, (rest, math.inf)),
+        )
+
+    ranking = estimators.rank(means, metric=metric, level=level, gap=gap)
     assumptions = (
         ranking.assumptions[0],
         "the training runs of a recipe differ by their seeds only, and are independent",
@@ -190,92 +211,69 @@ def rank_recipes(
         *ranking.assumptions[2:],
     )
     ranked = {field.name: getattr(ranking, field.name) for field in fields(ranking)}
-    return RecipeRanking(**{**ranked, "assumptions": assumptions, "noise": noise})
+    ranked |= {"assumptions": assumptions, "noise": {name: noise[name] for name in ranking.scores}}
+    return RecipeRanking(**ranked)
 
 
-class _Joint:
-    """All runs together: what they have in common, and what varies from run to run."""
+def _within_and_common(recipes: Sequence[Sequence[Estimate]]) -> tuple[list[Float], Float]:
+    """Divide the errors of all runs into those of one and what two runs have in common.
 
-    def __init__(self, runs: Mapping[str, Sequence[Estimate]]) -> None:
-        self.runs = runs
-        self.covariance = _covariance([run for of_recipe in runs.values() for run in of_recipe])
-        ends = np.cumsum([len(of_recipe) for of_recipe in runs.values()])
-        self.at = dict(zip(runs, np.split(np.arange(ends[-1]), ends[:-1]), strict=True))
-        self.pooled = {
-            name: pooled(np.array([run.value for run in of_recipe]), self.within(name))
-            for name, of_recipe in runs.items()
-        }
+    Parameters
+    ----------
+    recipes : sequence of sequence of Estimate
+        The runs of each of k recipes.
 
-    def common(self, one: str, two: str) -> float:
-        """Covariance of a run of one recipe and another run of the same, or of another, recipe."""
-        block = self.covariance[np.ix_(self.at[one], self.at[two])]
-        if one != two:
-            return float(block.mean())
-        k = len(block)
-        return max(0.0, float(block.sum() - np.trace(block)) / (k * (k - 1)))
+    Returns
+    -------
+    within : list of ndarray
+        For each recipe: the variance of every run without what all its runs have in common.
+    common : ndarray of shape (k, k)
+        Covariance of a run of one recipe and another run of the same, or of another, recipe.
+    """
+    covariance = _covariance([run for runs in recipes for run in runs])
+    counts = np.array([len(runs) for runs in recipes])
+    starts = np.cumsum(counts) - counts
+    variances = np.diag(covariance)
+    sums = np.add.reduceat(np.add.reduceat(covariance, starts, axis=0), starts, axis=1)
+    same = np.diag(sums) - np.add.reduceat(variances, starts)
+    common: Float = sums / np.outer(counts, counts)
+    np.fill_diagonal(common, np.maximum(same / (counts * (counts - 1.0)), 0.0))
+    within = np.maximum(variances - np.repeat(np.diag(common), counts), 0.0)
+    return np.split(within, starts[1:]), common
 
-    def within(self, name: str) -> Float:
-        """Variance of every run without what all runs have in common."""
-        variances = np.diag(self.covariance)[self.at[name]]
-        out: Float = np.maximum(variances - self.common(name, name), 0.0)
-        return out
 
-    def mean(self, name: str) -> Estimate:
-        """Return the score of a recipe as an estimate."""
-        runs, pool, noise = self.runs[name], self.pooled[name], self.noise(name)
-        first, common = runs[0], self.common(name, name)
-        sizes = [run.n for run in runs if run.n is not None]
+def _mean(runs: Sequence[Estimate], pool: Pooled, noise: SeedNoise) -> Estimate:
+    """Return the score of a recipe as an estimate."""
+    first, common = runs[0], noise.common**2
+    sizes = [run.n for run in runs if run.n is not None]
 
-        def interval(level: float) -> tuple[float, float]:
-            half = half_width(level, pool.variance, pool.degrees_of_freedom, common)
-            return pool.mean - half, pool.mean + half
+    def interval(level: float) -> tuple[float, float]:
+        half = half_width(level, pool.variance, pool.degrees_of_freedom, common)
+        return pool.mean - half, pool.mean + half
 
-        return replace(
-            first,
-            value=pool.mean,
-            sample=SampleError(
-                n=sum(sizes) if len(sizes) == len(runs) else None,
-                variance=pool.variance,
-                degrees_of_freedom=pool.degrees_of_freedom,
-            ),
-            reference=SampleError(n=first.reference.n, variance=common),
-            shared_variance=0.0,
-            own_interval=interval,
-            warnings=tuple(dict.fromkeys(warning for run in runs for warning in run.warnings)),
-            assumptions=(
-                "the training runs are independent draws of the recipe's seeds",
-                *first.assumptions,
-            ),
-            details=(
-                *first.details,
-                f"mean of {count(len(runs), 'training run')}; standard deviation between seeds "
-                f"{number(noise.between)}, of the samples of a run {number(noise.within)} "
-                "(Paule–Mandel, Hartung–Knapp)",
-            ),
-        )
-
-    def gap(self, one: str, two: str) -> EstimateDifference:
-        """Return the difference of two recipes; noise that they have in common does not count."""
-        a, b = self.pooled[one], self.pooled[two]
-        common = self.common(one, one) + self.common(two, two) - 2.0 * self.common(one, two)
-        parts = [(pool.variance, pool.degrees_of_freedom) for pool in (a, b)]
-        parts.append((max(0.0, common), math.inf))
-        return EstimateDifference(
-            value=a.mean - b.mean,
-            stderr=math.sqrt(sum(variance for variance, _ in parts)),
-            degrees_of_freedom=estimators.welch_degrees_of_freedom(*parts),
-        )
-
-    def noise(self, name: str) -> SeedNoise:
-        """Return what the noise of a recipe is made of."""
-        between, within = self.pooled[name].between, float(self.within(name).mean())
-        return SeedNoise(
-            seeds=len(self.runs[name]),
-            between=math.sqrt(between),
-            within=math.sqrt(within),
-            common=math.sqrt(self.common(name, name)),
-            seed_share=between / (between + within) if between else 0.0,
-        )
+    return replace(
+        first,
+        value=pool.mean,
+        sample=SampleError(
+            n=sum(sizes) if len(sizes) == len(runs) else None,
+            variance=pool.variance,
+            degrees_of_freedom=pool.degrees_of_freedom,
+        ),
+        reference=SampleError(n=first.reference.n, variance=common),
+        shared_variance=0.0,
+        own_interval=interval,
+        warnings=tuple(dict.fromkeys(warning for run in runs for warning in run.warnings)),
+        assumptions=(
+            "the training runs are independent draws of the recipe's seeds",
+            *first.assumptions,
+        ),
+        details=(
+            *first.details,
+            f"mean of {count(len(runs), 'training run')}; standard deviation between seeds "
+            f"{number(noise.between)}, of the samples of a run {number(noise.within)} "
+            "(Paule–Mandel, Hartung–Knapp)",
+        ),
+    )
 
 
 def _covariance(estimates: Sequence[Estimate]) -> Float:
@@ -299,11 +297,8 @@ def _named_runs(recipes: Mapping[str, Sequence[Any]]) -> dict[str, dict[str, Any
     runs: dict[str, dict[str, Any]] = {}
     for name, samples in recipes.items():
         if not isinstance(samples, (list, tuple)):
-            raise InputError(
-                f"must map {str(name)!r} to a list with one sample per training run; got "
-                f"{type(samples).__name__}.",
-                argument="recipes",
-            )
+            wanted = f"must map {str(name)!r} to a list with one sample per training run"
+            raise InputError(f"{wanted}; got {type(samples).__name__}.", argument="recipes")
         if len(samples) < LEAST_SEEDS:
             raise InputError(
                 f"has {count(len(samples), 'training run')} of {str(name)!r}: nothing shows how "
