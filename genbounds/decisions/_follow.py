@@ -113,10 +113,17 @@ class Following:
             gaps = {s: self._loss_gap(t, s) for s in self._relied}
             self._limits = self._limits.copied()
             limit = self._limits.next(np.array([gap.stderr**2 for gap in gaps.values()]))
-            better = list(takewhile(lambda s: is_below(gaps[s], self._pair_level), gaps))
-            worse = [s for s, gap in gaps.items() if is_above(gap, limit)]
+            # Noise that is not there shows nothing.
+            low, high = self._pair_level, 1.0 - 2.0 * float(scipy.special.ndtr(-limit))
+            noisy = {s: gap for s, gap in gaps.items() if gap.noisy}
+            better = list(takewhile(lambda s: s in noisy and gaps[s].interval(low)[1] < 0.0, gaps))
+            worse = [s for s, gap in noisy.items() if high < 1.0 and gap.interval(high)[0] > 0.0]
             gain = self._gain([gaps[s] for s in self._relied[-self.patience :]])
-            state = _state(len(gaps), len(better), len(worse))
+            state = "undecided" if gaps else "first"
+            if gaps and len(better) == len(gaps):
+                state = "improved"
+            if worse:
+                state = "collapsed"
             self._relied = [*self._relied, t]
         steps = [*(look.step for look in self.looks), step]
         look = Look(
@@ -252,26 +259,6 @@ class Following:
             "would give a shorter interval",
             *([left_out] if doubtful else []),
         )
-
-
-def _state(earlier: int, better: int, worse: int) -> State:
-    if not earlier:
-        return "first"
-    if worse:
-        return "collapsed"
-    return "improved" if better == earlier else "undecided"
-
-
-def is_below(gap: EstimateDifference, level: float) -> bool:
-    """Whether the interval at `level` lies below 0; noise that is not there shows nothing."""
-    return gap.noisy and gap.interval(level)[1] < 0.0
-
-
-def is_above(gap: EstimateDifference, limit: float) -> bool:
-    """Whether the interval of `limit` normal standard errors lies above 0."""
-    if not gap.noisy or not math.isfinite(limit):
-        return False
-    return gap.interval(1.0 - 2.0 * float(scipy.special.ndtr(-limit)))[0] > 0.0
 
 
 class Limits:

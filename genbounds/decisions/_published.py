@@ -73,15 +73,14 @@ def best_of(score: Score, k: int, *, shared: float = 0.0) -> Score:
     own = math.sqrt(1.0 - shared)
     mean, spread = _least_moments(k)
     mean, spread = own * mean, math.hypot(own * spread, math.sqrt(shared))
-    offsets = [-mean, *(-_least_quantile(p, k, own) for p in (1.0 - tail, tail))]
-    if score.higher_is_better:
-        offsets = [-offsets[0], -offsets[2], -offsets[1]]
-    value, low, high = (score.value + offset * score.stderr for offset in offsets)
+    offsets = (mean, *(_least_quantile(p, k, own) for p in (1.0 - tail, tail)))
+    unit = -score.stderr if score.higher_is_better else score.stderr
+    value, *ends = (score.value - offset * unit for offset in offsets)
     return replace(
         score,
         value=value,
-        low=low,
-        high=high,
+        low=min(ends),
+        high=max(ends),
         stderr=score.stderr * spread,
         assumptions=(
             *score.assumptions,
@@ -94,9 +93,6 @@ def best_of(score: Score, k: int, *, shared: float = 0.0) -> Score:
 
 def _least_quantile(p: float, k: int, own: float) -> float:
     """Return the p-quantile of the least of k normal values and a common error of the rest."""
-    if own == 1.0:
-        # 1 - (1 - p)^(1/k), exact for small p as well.
-        return float(scipy.special.ndtri(-math.expm1(math.log1p(-p) / k)))
     u = np.linspace(-9.0, 9.0, 3601)
     weights = np.exp(-0.5 * u**2) / math.sqrt(2.0 * math.pi) * 0.005
     common = math.sqrt(1.0 - own**2)
@@ -220,11 +216,9 @@ class Reproduction(Warned):
         """Return one line for a log."""
         m = self.published_reference_n
         reference = "same reference file" if m is None else f"own reference of {number(m)} rows"
-        where = (
-            f"the plug-in distance of {number(self.n)} rows falls in {number(self.low)} to "
-            f"{number(self.high)} ({percent(self.level)}, {reference}); ours is "
-            f"{number(self.value)}"
-        )
+        ends = f"{number(self.low)} to {number(self.high)} ({percent(self.level)}, {reference})"
+        where = f"the plug-in distance of {number(self.n)} rows falls in {ends}"
+        where += f"; ours is {number(self.value)}"
         if self.pvalue is None:  # nothing was published
             return hedged(where, self.warnings)
         if reason := distrust(self.warnings):
@@ -348,29 +342,27 @@ def _moved(
     one_sided = distance(sample)
     variance = one_sided.stderr**2
     shift, spread = -(plugin - one_sided.value) * (1.0 - ours / theirs), variance * ours / theirs
-    least = LEAST_THEIRS
-    plain = rows is not None and not (isinstance(sample, Sample) and sample.labelled)
-    if rows is not None and plain and theirs <= ours / 2:
+    least = max(LEAST_THEIRS, min(ours // 2, LEAST_PER_FEATURE * other.mean.size))
+    labelled = isinstance(sample, Sample) and sample.labelled
+    if rows is not None and not labelled and theirs <= ours / 2:
+        least = LEAST_THEIRS
         rng = np.random.default_rng(0)
         subsets = (rows[np.sort(rng.choice(ours, theirs, replace=False))] for _ in range(SUBSETS))
         values = [distance(_exact(name, subset), estimator="plugin").value for subset in subsets]
         # Parts of one sample overlap, so that they vary less than samples of so many rows.
         shift = float(np.mean(values)) - plugin
         spread = max(spread, float(np.var(values, ddof=1)) / (1.0 - theirs / ours))
-    else:
-        least = max(least, min(ours // 2, LEAST_PER_FEATURE * other.mean.size))
-    few: tuple[Diagnostic, ...] = ()
+    warnings = one_sided.warnings
     if theirs < least:
         what = "generated" if name == "fake" else "reference"
-        few = (warn_of("published-from-few", n=theirs, what=what, least=least),)
-    return shift, variance + spread, all_warnings(few, one_sided.warnings)
+        warnings = (warn_of("published-from-few", n=theirs, what=what, least=least), *warnings)
+    return shift, variance + spread, warnings
 
 
 def _exact(name: str, sample: Any) -> Moments:
     """Return the moments of a sample as if they were those of a population."""
     if isinstance(sample, Sample) and sample.weights is not None:
         raise InputError("has weights: published distances have none.", argument=name)
-    if isinstance(sample, Moments):
-        return Moments(sample.mean, sample.cov)
-    moments = Moments.from_features(check_features(name, features_of(sample)))
-    return Moments(moments.mean, moments.cov)
+    if not isinstance(sample, Moments):
+        sample = Moments.from_features(check_features(name, features_of(sample)))
+    return Moments(sample.mean, sample.cov)
