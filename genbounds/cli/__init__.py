@@ -43,10 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         for name in COMMANDS.split():
             import_module(f"genbounds.cli.{name}")
-        _command.refuse_by_sight(given)
         app = typer.main.get_command(_command.app)
         app.epilog = "\n".join(("Examples:\n\n\b", *_command.EXAMPLES))
-        with heard():
+        with heard("SIGINT"):
             code = app.main(args=given, prog_name="genbounds", standalone_mode=False)
         return code if isinstance(code, int) else _command.DONE
     except _command.UsageError as error:

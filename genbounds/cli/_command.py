@@ -10,10 +10,11 @@ import inspect
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field, fields, is_dataclass
 from itertools import pairwise
+from pathlib import Path
 from signal import SIGINT
 from typing import Annotated, Any, ClassVar, cast, get_type_hints
 
@@ -23,7 +24,7 @@ from typer.core import TyperCommand
 import genbounds as gb
 from genbounds import __version__
 from genbounds._text import display, said_by
-from genbounds.cli._options import Output, renamed
+from genbounds.cli._options import Output
 from genbounds.cli._terminal import check_folder, complain, keep
 
 DONE, NEGATIVE, BAD_INPUT, SIGNAL = 0, 1, 2, 128
@@ -31,6 +32,19 @@ DONE, NEGATIVE, BAD_INPUT, SIGNAL = 0, 1, 2, 128
 
 # Typer's own base class of wrong usage is not public; that of its bad parameter is.
 UsageError = cast(type[Exception], typer.BadParameter.__mro__[1])
+
+
+@contextmanager
+def renamed(names: Mapping[str, Path | str]) -> Iterator[None]:
+    """Name the file or the option instead of the argument that it was passed as."""
+    try:
+        yield
+    except gb.InputError as error:
+        name = names.get(error.argument)
+        if name is None:
+            raise
+        raise error.about(display(name)) from error
+
 
 NAMES_IN_FILES = ("groups", "strata", "seeds")
 """Options that name an array of the files: an error about one is about the array."""
@@ -108,7 +122,18 @@ class _Command(TyperCommand):
         super().format_epilog(ctx, formatter)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """List metrics or encoders for an option with nothing after it, or with `help`."""
+        """List metrics or encoders for an option with nothing after it, or with `help`.
+
+        Refuse a percentage in two pieces, and what a variable of the shell leaves that is not set:
+        as a path nothing is this folder.
+        """
+        for before, argument in zip(("", *args), args, strict=False):
+            if argument == "" or (argument.startswith("--") and argument.endswith("=")):
+                empty = argument[:-1] or before
+                what = f"`{empty}`" if empty.startswith("-") else "an argument"
+                raise gb.InputError(f"{what} is empty: is a variable of the shell not set?")
+            if argument == "%":
+                raise gb.InputError(f"'%' stands alone: write {display(before)}%, without a space.")
         for option in self.lists:
             asked = args[-1:] == [option] or (option, "help") in pairwise(args)
             if asked and not ctx.resilient_parsing:  # completion parses as well
@@ -279,20 +304,6 @@ def start(
         typer.echo(f"genbounds {__version__}")
     elif context.invoked_subcommand is None:
         typer.echo(context.get_help())
-
-
-def refuse_by_sight(arguments: Sequence[str]) -> None:
-    """Refuse a percentage in two pieces, and what a variable of the shell leaves that is not set.
-
-    As a path nothing is this folder.
-    """
-    for before, argument in zip(("", *arguments), arguments, strict=False):
-        if argument == "" or (argument.startswith("--") and argument.endswith("=")):
-            option = argument[:-1] or before
-            what = f"`{option}`" if option.startswith("-") else "an argument"
-            raise gb.InputError(f"{what} is empty: is a variable of the shell not set?")
-        if argument == "%":
-            raise gb.InputError(f"'%' stands alone: write {display(before)}%, without a space.")
 
 
 def complain_of_usage(error: Exception, asked: Sequence[str]) -> None:

@@ -18,15 +18,16 @@ from numpy.typing import NDArray
 import genbounds as gb
 from genbounds._errors import InputError
 from genbounds._text import display, listed, quoted, said_by, shown
+from genbounds.cli._command import renamed
 from genbounds.cli._media import FolderEncoder, ask_for_encoder, open_encoder
-from genbounds.cli._options import Judging, Reading, renamed
+from genbounds.cli._options import Judging, Reading
 from genbounds.cli._terminal import complain, progress
 from genbounds.core.moments import row_blocks
 from genbounds.diagnostics import warn_of
 from genbounds.features.sources import ARCHIVES, TEXTS
 from genbounds.origins import check_same_encoder, origin_warnings
 from genbounds.samples import balanced, go_across
-from genbounds.validation import POSTERIOR_ATOL, check_same_dimension, meant
+from genbounds.validation import POSTERIOR_ATOL, check_count, check_same_dimension, meant
 
 FOLDERS = "folders"
 """As the name of an array: the sub-folder that each image was in, which `features` keeps."""
@@ -47,7 +48,10 @@ encoders have 8,192 features, and below 100 rows no score is of use."""
 
 
 def choose_metric(judging: Judging) -> gb.estimators.MetricSpec:
-    """Return the metric of that name, or ``module:name``; refuse options that it would ignore."""
+    """Return the metric of that name, or ``module:name``.
+
+    Refuse options that it would ignore, or that contradict one another.
+    """
     name = judging.metric
     try:
         spec = gb.estimators.metric_spec(name)
@@ -65,6 +69,18 @@ def choose_metric(judging: Judging) -> gb.estimators.MetricSpec:
         raise InputError(
             f"is for class probabilities; --metric {spec.name} takes features.", argument="--logits"
         )
+    reading = judging.reading
+    for role in ("groups", "strata", "shares", "seeds", "row_order") if reading.iid else ():
+        if getattr(reading, role) is not None:
+            spelt = role.replace("_", "-")
+            raise InputError(f"says that rows are independent: leave out --{spelt}.", "--iid")
+    for role in ("weights", "download") if reading.encoder is None else ():
+        if getattr(reading, role):
+            raise InputError("needs --encoder.", argument=f"--{role}")
+    if reading.reference_n is not None:
+        check_count("--reference-n", reading.reference_n, minimum=2)
+        if reading.reference_exact:
+            raise InputError("contradicts --reference-n: leave out one.", "--reference-exact")
     return spec
 
 
@@ -93,9 +109,9 @@ def _option_of_others(option: str, spec: gb.estimators.MetricSpec) -> InputError
     return InputError(f"is for --metric {legal}; got {spec.name}.", argument=f"--{option}")
 
 
-def reads_rows(name: str) -> gb.estimators.MetricSpec:
+def reads_rows(name: str, judging: Judging) -> gb.estimators.MetricSpec:
     """Return how files are read by the command `name`, which needs the rows themselves."""
-    return replace(gb.estimators.metric_spec("kid"), name=name)
+    return replace(choose_metric(replace(judging, metric="kid")), name=name)
 
 
 def reference_and_models(
@@ -137,8 +153,8 @@ class Models:
     """The models that a command judges, and the reference if there is one.
 
     `spec` and `options` are those of the metric; `models` is in the order of the command line;
-    `real` is the sample of the reference; `warnings` are about where the features of all files
-    came from.
+    `real` is the sample of the reference; `helpers` are samples of partners; `warnings` are about
+    where the features of all files came from.
     """
 
     spec: gb.estimators.MetricSpec
@@ -146,6 +162,7 @@ class Models:
     models: dict[str, Input]
     reference: Input | None
     real: Any
+    helpers: Sequence[Any]
     warnings: Sequence[gb.Diagnostic]
 
     @classmethod
@@ -157,6 +174,7 @@ class Models:
         counts: Sequence[int] = (),
         *,
         least: int = 1,
+        partners: Sequence[Path] = (),
     ) -> Models:
         """Tell the reference from the models and read both; encode what is to be encoded.
 
@@ -165,6 +183,8 @@ class Models:
         files, spec, counts, least
             As for `reference_and_models`.
         judging : Judging
+        partners : sequence of Path
+            Files of partners.
         """
         reading, out = judging.reading, judging.output.out
         given = {} if judging.options is None else asdict(judging.options)
@@ -175,6 +195,7 @@ class Models:
         reference, models = reference_and_models(
             files, judging.reference, spec, counts, least=least
         )
+        models += partners
         paths = [*([] if reference is None else [reference]), *models]
         encoding = (
             nullcontext() if reading.encoder is None else open_encoder(reading, paths, out=out)
@@ -183,21 +204,16 @@ class Models:
             inputs = read_inputs(reference, models, spec, reading, encoder)
         warnings = origin_warnings({shown(file.name): file.origin for file in inputs})
         real = None if reference is None else inputs.pop(0)
+        helpers = [inputs.pop().sample for _ in partners][::-1]
         return cls(
             spec=spec,
             options=options,
             models={file.name: file for file in inputs},
             reference=real,
             real=None if real is None else real.sample,
+            helpers=helpers,
             warnings=warnings,
         )
-
-    def split(self, count: int) -> tuple[Models, list[Any]]:
-        """Return the models without the last `count` files, and the samples of these."""
-        names = [*self.models]
-        last = [self.models[name].sample for name in names[len(names) - count :]]
-        models = {name: self.models[name] for name in names[: len(names) - count]}
-        return replace(self, models=models), last
 
     @property
     def samples(self) -> dict[str, Any]:
@@ -396,7 +412,13 @@ def _input(
     ):
         with renamed({"order": path}):
             sample = gb.Sample(content, **labels)
-    plain = metric.data == "features" and not origin.get("encoder")
+    doubts = []
+    if isinstance(content, np.ndarray) and metric.data == "features" and not origin.get("encoder"):
+        (n, d), name = content.shape, shown(str(path))
+        if d > TOO_WIDE * n:
+            doubts.append(warn_of("rows-for-columns", name=name, d=d, n=n))
+        if content.dtype == np.uint8:
+            doubts.append(warn_of("bytes-not-features", name=name))
     return Input(
         path=path,
         name="",
@@ -406,7 +428,7 @@ def _input(
         contexts=contexts,
         classes=classes,
         undecided=undecided,
-        doubts=suspicions(path, content) if plain else (),
+        doubts=tuple(doubts),
     )
 
 
@@ -572,20 +594,6 @@ def check_widths(shapes: Mapping[Path, tuple[int, int]]) -> None:
     (first, (_, width)), *others = shapes.items() or [(Path(), (0, 0))]
     for one, (_, d) in others:
         check_same_dimension(display(one), d, display(first), width)
-
-
-def suspicions(path: Path, rows: object) -> tuple[gb.Diagnostic, ...]:
-    """Return warnings about a file of features that probably holds something else."""
-    if not isinstance(rows, np.ndarray):
-        return ()
-    n, d = rows.shape
-    name = shown(str(path))
-    found = []
-    if d > TOO_WIDE * n:
-        found.append(warn_of("rows-for-columns", name=name, d=d, n=n))
-    if rows.dtype == np.uint8:
-        found.append(warn_of("bytes-not-features", name=name))
-    return tuple(found)
 
 
 # --- labels that nobody called groups or strata ---------------------------------------------------

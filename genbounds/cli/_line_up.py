@@ -14,9 +14,10 @@ import genbounds as gb
 from genbounds._errors import InputError
 from genbounds._text import display, shown
 from genbounds.arms import Arm
+from genbounds.cli._command import renamed
 from genbounds.cli._inputs import Input, read_inputs
 from genbounds.cli._media import FolderEncoder
-from genbounds.cli._options import Reading, renamed
+from genbounds.cli._options import Reading
 from genbounds.core.moments import row_blocks
 from genbounds.origins import origin_warnings
 from genbounds.validation import check_finite

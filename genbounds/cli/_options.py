@@ -5,15 +5,12 @@ Nothing heavy is imported here: help and completion need no NumPy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import genbounds as gb
-from genbounds._errors import InputError
-from genbounds._text import display
 
 
 def option(
@@ -268,21 +265,6 @@ class Reading(Encoding):
     row_order: str | None = None
     shares: str | None = None
 
-    def __post_init__(self) -> None:
-        for name in ("groups", "strata", "shares", "seeds", "row_order") if self.iid else ():
-            if getattr(self, name) is not None:
-                spelt = name.replace("_", "-")
-                raise InputError(f"says that rows are independent: leave out --{spelt}.", "--iid")
-        for name in ("weights", "download") if self.encoder is None else ():
-            if getattr(self, name):
-                raise InputError("needs --encoder.", argument=f"--{name}")
-        if self.reference_n is not None:
-            from genbounds.validation import check_count
-
-            check_count("--reference-n", self.reference_n, minimum=2)
-            if self.reference_exact:
-                raise InputError("contradicts --reference-n: leave out one.", "--reference-exact")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreReading(Reading):
@@ -358,18 +340,3 @@ class Scoring(Planning):
 
     metric: str = metric_option(every_metric)
     options: MetricOptions
-
-
-# --- errors name the option, or the file, instead of an argument of the library ------------------
-
-
-@contextmanager
-def renamed(names: Mapping[str, Path | str]) -> Iterator[None]:
-    """Name the file or the option instead of the argument that it was passed as."""
-    try:
-        yield
-    except InputError as error:
-        name = names.get(error.argument)
-        if name is None:
-            raise
-        raise error.about(display(name)) from error

@@ -108,14 +108,6 @@ def keep(
     return text
 
 
-def notes_of(warnings: Sequence[gb.Diagnostic]) -> dict[str, Any]:
-    """Return warnings about a whole run as documents have them: each, and its message alone."""
-    return {
-        "warnings": [warning.to_dict() for warning in warnings],
-        "notes": [warning.message for warning in warnings],
-    }
-
-
 def say(*lines: str) -> None:
     """Print lines of text on standard output; a terminal breaks them between words."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
@@ -287,54 +279,29 @@ class Ended(KeyboardInterrupt):
         self.number = number
 
 
-@contextmanager
-def _ended_by(signals: Mapping[str, object]) -> Iterator[None]:
-    """Raise `Ended` when a signal comes that is still handled in the way that is named here.
+USUAL = {
+    "SIGINT": signal.default_int_handler,
+    "SIGTERM": signal.SIG_DFL,
+    "SIGHUP": signal.SIG_DFL,
+}
+"""How signals are handled where nobody has said otherwise; nohup, for one, has one ignored."""
 
-    Also where compiled code makes an error of its own of it. One that is ignored, as by nohup,
-    stays so.
+
+@contextmanager
+def heard(*names: str) -> Iterator[None]:
+    """Raise `Ended` when one of these signals comes, where it is handled in the usual way.
+
+    Also where compiled code makes an error of its own of it. One that came during a destructor, or
+    in a library that goes on, is sent once more: Python would print what was raised there, and go
+    on as well.
     """
     came: list[int] = []
+    changed = {}
+    before = sys.unraisablehook
 
     def end(number: int, frame: object) -> None:
         came.append(number)
         raise Ended(number)
-
-    changed = {}
-    if threading.current_thread() is threading.main_thread():
-        for name, usual in signals.items():
-            number = getattr(signal, name, None)
-            if number is not None and signal.getsignal(number) is usual:
-                changed[number] = signal.signal(number, end)
-    try:
-        yield
-    except typer.Exit:
-        raise
-    except Exception as error:
-        if came:
-            raise Ended(came[0]) from error
-        raise
-    finally:
-        for number, before in changed.items():
-            signal.signal(number, before)
-
-
-def tidy() -> AbstractContextManager[None]:
-    """End as on Ctrl-C if SIGTERM or SIGHUP comes, so that scratch and worker processes go too.
-
-    Only around work that has such: elsewhere these signals end the process at once, even in the
-    middle of a long product of matrices.
-    """
-    return _ended_by({"SIGTERM": signal.SIG_DFL, "SIGHUP": signal.SIG_DFL})
-
-
-@contextmanager
-def heard() -> Iterator[None]:
-    """Send a signal once more where it came during a destructor, or in a library that goes on.
-
-    Python would print what was raised there, and go on as well.
-    """
-    before = sys.unraisablehook
 
     def once_more(dropped: Any) -> None:
         error = dropped.exc_value
@@ -346,9 +313,30 @@ def heard() -> Iterator[None]:
         else:
             before(dropped)
 
+    if threading.current_thread() is threading.main_thread():
+        numbers = {getattr(signal, name, None): USUAL[name] for name in names}
+        for number, usual in numbers.items():
+            if number is not None and signal.getsignal(number) is usual:
+                changed[number] = signal.signal(number, end)
     sys.unraisablehook = once_more
     try:
-        with _ended_by({"SIGINT": signal.default_int_handler}):
-            yield
+        yield
+    except typer.Exit:
+        raise
+    except Exception as error:
+        if came:
+            raise Ended(came[0]) from error
+        raise
     finally:
         sys.unraisablehook = before
+        for number, usual in changed.items():
+            signal.signal(number, usual)
+
+
+def tidy() -> AbstractContextManager[None]:
+    """End as on Ctrl-C if SIGTERM or SIGHUP comes, so that scratch and worker processes go too.
+
+    Only around work that has such: elsewhere these signals end the process at once, even in the
+    middle of a long product of matrices.
+    """
+    return heard("SIGTERM", "SIGHUP")

@@ -12,7 +12,7 @@ from typing import Any
 import genbounds as gb
 from genbounds._text import display, percent, short
 from genbounds.cli import _options as opt
-from genbounds.cli._command import Answer, command
+from genbounds.cli._command import Answer, command, renamed
 from genbounds.cli._terminal import keep, print_remarks, print_table, say, show
 
 GATE_EXAMPLES = """
@@ -168,22 +168,21 @@ def plan(
     gb.decisions.check_partner(1, partner, prices)
     if helpers and len(files) != 1 + (spec.reference == "required" and judging.reference is None):
         raise gb.InputError("is for the pilot of one model.", argument="--partner")
-    counts = [] if confidence is not None else [2] if helpers else [1, 2]
-    read = Models.read([*files, *helpers], spec, judging, counts, least=2)
-    read, others = read.split(len(helpers))
+    counts = [] if confidence is not None else [1] if helpers else [1, 2]
+    read = Models.read(files, spec, judging, counts, least=2, partners=helpers)
     pilot = {"pilot": next(iter(read.models.values())).path}
     found: Any
-    with opt.renamed(pilot), read.named():
+    with renamed(pilot), read.named():
         estimates, prepared = read.estimates()
         what = estimates, read.samples, prepared
         if confidence is None:
             found = gb.decisions.plan_from(
                 *what, half_width=half_width, gap=gap, power=power, level=level
             )
-            if others:
+            if helpers:
                 (sample,) = read.samples.values()
                 found = gb.decisions.with_partner(
-                    found, estimates, prepared, sample, others[0], prices
+                    found, estimates, prepared, sample, read.helpers[0], prices
                 )
             table, page = width_table(found), partial(gb.report.plan_page, found)
         else:
@@ -411,7 +410,7 @@ def reproduce(
     spec = choose_metric(judging)
     read = Models.read(files, spec, judging, [1])
     (model,) = read.models.values()
-    with opt.renamed({"fake": model.path, "real": files[0]}):
+    with renamed({"fake": model.path, "real": files[0]}):
         found = gb.decisions.reproduction(
             model.sample,
             read.real,

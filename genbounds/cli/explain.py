@@ -9,7 +9,7 @@ from typing import Any
 import genbounds as gb
 from genbounds._text import display, shown
 from genbounds.cli import _options as opt
-from genbounds.cli._command import Answer, command
+from genbounds.cli._command import Answer, command, renamed
 from genbounds.cli._terminal import print_remarks, print_table, progress, say
 
 MEMORISATION_EXAMPLES = """
@@ -57,7 +57,7 @@ def memorisation(
     from genbounds.origins import check_same_encoder
 
     reading, out = judging.reading, judging.output.out
-    spec = reads_rows("memorisation")
+    spec = reads_rows("memorisation", judging)
     check_images(images, out, files=2, each="the generated and once for the training images")
     # How generated rows depend on one another does not matter.
     alone = replace(reading, groups=None, strata=None, iid=True)
@@ -68,7 +68,7 @@ def memorisation(
     check_same_encoder({display(file.path): file.origin for file in inputs.values()})
     pictures = pictures_for_page([made, inputs["train"]], images, out)
     check_widths({file.path: file.shape for file in inputs.values()})
-    with opt.renamed({name: file.path for name, file in inputs.items()}):
+    with renamed({name: file.path for name, file in inputs.items()}):
         samples = {name: file.sample for name, file in inputs.items()}
         found = gb.explain.memorisation(**samples, level=level, fdr=fdr, closer=closer)
     return Answer(
@@ -129,7 +129,7 @@ def modes(
         raise gb.InputError("modes takes a file of real data and at least one model; got one file.")
     out = judging.output.out
     check_images(images, out, files=len(files))
-    read = Models.read(files, reads_rows("modes"), judging)
+    read = Models.read(files, reads_rows("modes", judging), judging)
     pictures = pictures_for_page(read.inputs, images, out)
     found: dict[str, gb.Modes] = {}
     with progress("models") as advance:

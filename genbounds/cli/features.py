@@ -9,8 +9,8 @@ from typing import Any
 
 import genbounds as gb
 from genbounds._text import display, number
-from genbounds.cli._command import Answer, command
-from genbounds.cli._options import Encoding, Output, argument, choice, option, renamed
+from genbounds.cli._command import Answer, command, renamed
+from genbounds.cli._options import Encoding, Output, argument, choice, option
 from genbounds.cli._terminal import complain, progress, say, tidy
 
 EXAMPLES = """

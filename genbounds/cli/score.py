@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import genbounds as gb
 from genbounds._text import display, interval, number, percent, shown
 from genbounds.cli import _options as opt
-from genbounds.cli._command import Answer, UsageError, command
-from genbounds.cli._terminal import keep, notes_of, print_remarks, print_table, progress, say
+from genbounds.cli._command import Answer, UsageError, command, renamed
+from genbounds.cli._terminal import keep, print_remarks, print_table, progress, say
 
 if TYPE_CHECKING:
     from genbounds.cli._inputs import Models
@@ -84,57 +85,56 @@ def score(
     hold together at the confidence level.
     """
     from genbounds.cli._inputs import SAMPLE_ARGUMENTS, Models, choose_metric
-    from genbounds.cli._media import check_images
     from genbounds.validation import check_choice, check_open_unit
 
-    out, level = judging.output.out, judging.level
+    out, level, helpers = judging.output.out, judging.level, [*(partner or ())]
     spec = choose_metric(judging)
     check_choice("--estimator", estimator, spec.estimators)
+    plain = by is None and estimator == "debiased"
     if across:
-        if by or partner or convergence or estimator != "debiased":
+        if helpers or convergence or not plain:
             raise gb.InputError("is for the debiased fd, by itself.", argument="--across")
         return across_encoders([*across, *map(str, files or ())], judging, scale)
     if scale != "log":
         raise gb.InputError("is for --across: leave it out.", argument="--scale")
     if not files:
         raise UsageError("Missing argument 'FILE'.")
-    helpers = [*(partner or ())]
+    if helpers and not plain:
+        raise gb.InputError("is for --estimator debiased, without --by.", argument="--partner")
     models = len(files) - (spec.reference == "required" and judging.reference is None)
-    check_partners(len(helpers), models, plain=by is None and estimator == "debiased")
+    if helpers and len(helpers) != models:
+        raise gb.InputError(
+            f"is given once for every model, beside the reference and the models; got "
+            f"{len(helpers)} for {models} models.",
+            argument="--partner",
+        )
+    check_open_unit("--level", level)
     if by is not None:
         check_by_class(spec, estimator=estimator, convergence=convergence)
-        check_images(images, out, files=len(files) + (judging.reference is not None))
+        return by_class(files, by, judging, images)
     if convergence and out is None and not judging.output.as_json:
         raise gb.InputError("is for the page and the JSON: add --out or --json.", "--convergence")
-    if images and by is None:
+    if images:
         raise gb.InputError("is for the page by class: add --by.", "--images")
-    check_open_unit("--level", level)
-    classed = replace(judging, reading=replace(judging.reading, by=by))
-    read, others = Models.read([*files, *helpers], spec, classed).split(len(helpers))
-    if by is not None:
-        return by_class(read, judging, images)
-    found = Scores(read=read, level=level, warnings=[*read.warnings])
-
-    def done(name: str, estimate: gb.estimators.Estimate) -> None:
-        found.take(name, estimate)
-        if out is not None:  # a long run that is stopped has left something
-            keep(out, "score", found.document(), complete=False)
-
+    read = Models.read(files, spec, judging, partners=helpers)
+    found = Scores(read=read, level=level, estimator=estimator, out=out, warnings=[*read.warnings])
     with read.named():
-        partners = dict(zip(read.models, others, strict=False))
-        estimates, prepared = read.estimates(estimator=estimator, partners=partners, done=done)
+        partners = dict(zip(read.models, read.helpers, strict=False))
+        estimates, prepared = read.estimates(
+            estimator=estimator, partners=partners, done=found.take
+        )
     if read.reference is not None and spec.reference != "required":
         # The real data themselves, for orientation.
-        with opt.renamed(dict.fromkeys(SAMPLE_ARGUMENTS, read.reference.path)):
+        with renamed(dict.fromkeys(SAMPLE_ARGUMENTS, read.reference.path)):
             found.reference = prepared.estimate(read.real, estimator=estimator).score(level)
     if len(estimates) > 1 and estimator != "plugin":  # whose biases differ from model to model
         found.ranking = gb.estimators.rank(estimates, metric=spec.name, level=level)
     if convergence:
-        _score_parts(found, prepared, estimator)
+        found.take_parts(prepared)
     return Answer(
         document=found.document(),
-        show=lambda: _show(found, verbose=judging.verbose),
-        page=lambda: _page(found, prepared, estimator),
+        show=partial(found.show, verbose=judging.verbose),
+        page=partial(found.page, prepared),
     )
 
 
@@ -144,6 +144,8 @@ class Scores:
 
     read: Models
     level: float
+    estimator: str
+    out: Path | None
     warnings: list[gb.Diagnostic]
     scores: dict[str, gb.Score] = field(default_factory=dict)
     together: dict[str, gb.PrecisionRecall] = field(default_factory=dict)
@@ -153,7 +155,7 @@ class Scores:
     plugin: dict[str, float | None] = field(default_factory=dict)
 
     def take(self, name: str, estimate: gb.estimators.Estimate) -> None:
-        """Take up the score of a model, and what is to be read with it."""
+        """Take up the score of a model, and what is to be read with it; keep all so far."""
         score, self.plugin[name] = estimate.score(self.level), estimate.plugin
         more = None if estimate.together is None else estimate.together(self.level)
         if isinstance(more, gb.TwoLevel):
@@ -162,21 +164,38 @@ class Scores:
         elif more is not None:
             self.together[name] = more
         self.scores[name] = score
+        if self.out is not None:  # a long run that is stopped has left something
+            keep(self.out, "score", self.document(), complete=False)
+
+    def take_parts(self, prepared: gb.estimators.Prepared) -> None:
+        """Score growing parts of each model's samples."""
+        from genbounds.diagnostics import warn_of
+
+        def of_part(rows: Any) -> gb.Score:
+            return prepared.estimate(rows, estimator=self.estimator).score(self.level)
+
+        models = self.read.models
+        with progress("parts of samples") as advance:
+            for done, (name, model) in enumerate(models.items()):
+                advance(done, len(models), name)
+                try:
+                    self.growth[name] = gb.estimators.growing_scores(
+                        model.sample, of_part, whole=self.scores[name]
+                    )
+                except gb.InputError as error:
+                    reason = f"no convergence of {shown(name)}: {error.about(display(model.path))}"
+                    self.warnings.append(warn_of("generated-moments-only", reason=reason))
 
     def document(self) -> dict[str, Any]:
         """Everything so far, as `--json` prints it."""
-        metric = {"metric": self.read.spec.name}
-        document: dict[str, Any] = {
-            "rows": [
-                {"model": name, **metric, **score.to_dict()} for name, score in self.scores.items()
-            ]
-        }
-        for row in document["rows"]:
+        metric, real = {"metric": self.read.spec.name}, self.read.reference
+        rows = [{"model": name, **metric, **score.to_dict()} for name, score in self.scores.items()]
+        for row in rows:
             if row["model"] in self.together:
                 row["together"] = self.together[row["model"]].to_dict()
-        if self.reference is not None and self.read.reference is not None:
-            name = self.read.reference.name
-            document["reference"] = {"model": name, **metric, **self.reference.to_dict()}
+        document: dict[str, Any] = {"rows": rows}
+        if self.reference is not None and real is not None:
+            document["reference"] = {"model": real.name, **metric, **self.reference.to_dict()}
         if self.ranking is not None:
             document["ranking"] = self.ranking.to_dict()
             del document["ranking"]["scores"]
@@ -185,108 +204,76 @@ class Scores:
                 name: [score.to_dict() for _, score in points]
                 for name, points in self.growth.items()
             }
-        return document | notes_of(self.warnings)
+        return document | _about(self.warnings)
 
-
-def _score_parts(found: Scores, prepared: gb.estimators.Prepared, estimator: str) -> None:
-    """Score growing parts of each model's samples."""
-    from genbounds.diagnostics import warn_of
-
-    def of_part(rows: Any) -> gb.Score:
-        return prepared.estimate(rows, estimator=estimator).score(found.level)
-
-    models = found.read.models
-    with progress("parts of samples") as advance:
-        for done, (name, model) in enumerate(models.items()):
-            advance(done, len(models), name)
-            try:
-                whole = found.scores[name]
-                found.growth[name] = gb.estimators.growing_scores(
-                    model.sample, of_part, whole=whole
-                )
-            except gb.InputError as error:
-                reason = f"no convergence of {shown(name)}: {error.about(display(model.path))}"
-                found.warnings.append(warn_of("generated-moments-only", reason=reason))
-
-
-def _page(found: Scores, prepared: gb.estimators.Prepared, estimator: str) -> gb.report.Page:
-    """Return the page; beside each Fréchet distance of ours is the one that pytorch-fid prints."""
-    read, usual = found.read, dict[str, float]()
-    if read.spec.name == "fd" and estimator == "debiased" and read.reference is not None:
-        content = read.reference.content  # of the rows, however they were drawn
-        plain = prepared if read.real is content else read.spec.prepared(content)
-        usual = {
-            name: known or plain.reference.plugin(read.models[name].content)
-            for name, known in found.plugin.items()
-        }
-    return gb.report.score_page(
-        found.scores,
-        metric=read.spec.name,
-        level=found.level,
-        ranking=found.ranking,
-        reference=found.reference,
-        together=found.together,
-        convergence=found.growth,
-        usual=usual,
-        warnings=found.warnings,
-    )
-
-
-def _show(found: Scores, *, verbose: bool) -> None:
-    """Print the table, best model first, reference last; then verdict, warnings, assumptions."""
-    from genbounds.report import _scores as wording
-
-    ranking, spec = found.ranking, found.read.spec
-    better = "larger" if spec.higher_is_better else "smaller"
-    say(f"{spec.title} ({better} is better), {percent(found.level)} confidence intervals", "")
-    scores = dict(found.scores if ranking is None else ranking.scores)
-    if found.reference is not None and found.read.reference is not None:
-        scores[f"{found.read.reference.name} (reference)"] = found.reference
-    table = wording.comparison_table(scores, ranking)
-    print_table(table, without=["Std. error"])
-    for name, score in found.scores.items():
-        if isinstance(score, gb.TwoLevel):
-            alone = f"{number(score.plain.value)} {interval(score.plain.low, score.plain.high)}"
-            say(
-                f"{shown(name)} alone: {alone}; its partner leaves "
-                f"{percent(round(score.variance_left, 2))} of the variance due to the images "
-                f"(correlation {score.correlation:.2f})."
-            )
-    if found.together:
-        say("", wording.TOGETHER)
-        print_table(wording.together_table(found.together, scores))
-    if ranking is not None:
-        say("", *wording.verdict_lines(ranking))
-        if "Group" in table.columns and len(ranking.contenders) > 1:
-            say("Models that share a group letter do not differ significantly.")
-        pairs = len(ranking.differences)
-        adjusted = f", adjusted for all {pairs} pairs" if pairs > 1 else ""
-        if "p" in table.columns:
-            say(f"p is the p-value of no difference from {shown(ranking.best)}{adjusted}.")
-    print_remarks(
-        scores,
-        warnings=[*found.warnings, *(() if ranking is None else ranking.warnings)],
-        assumptions=() if ranking is None else ranking.assumptions,
-        together=found.together,
-        verbose=verbose,
-    )
-
-
-def check_partners(partners: int, models: int, *, plain: bool) -> None:
-    """Refuse partners that are not one for each model; `plain`: of debiased scores, not by class.
-
-    Raises
-    ------
-    InputError
-    """
-    if partners and not plain:
-        raise gb.InputError("is for --estimator debiased, without --by.", argument="--partner")
-    if partners and partners != models:
-        raise gb.InputError(
-            f"is given once for every model, beside the reference and the models; got {partners} "
-            f"for {models} models.",
-            argument="--partner",
+    def page(self, prepared: gb.estimators.Prepared) -> gb.report.Page:
+        """Return the page; beside each Fréchet distance of ours is the one of pytorch-fid."""
+        read, usual = self.read, dict[str, float]()
+        if read.spec.name == "fd" and self.estimator == "debiased" and read.reference is not None:
+            content = read.reference.content  # of the rows, however they were drawn
+            plain = prepared if read.real is content else read.spec.prepared(content)
+            usual = {
+                name: known or plain.reference.plugin(read.models[name].content)
+                for name, known in self.plugin.items()
+            }
+        return gb.report.score_page(
+            self.scores,
+            metric=read.spec.name,
+            level=self.level,
+            ranking=self.ranking,
+            reference=self.reference,
+            together=self.together,
+            convergence=self.growth,
+            usual=usual,
+            warnings=self.warnings,
         )
+
+    def show(self, *, verbose: bool) -> None:
+        """Print the table, best model first, reference last; verdict, warnings, assumptions."""
+        from genbounds.report import _scores as report
+
+        ranking, spec = self.ranking, self.read.spec
+        better = "larger" if spec.higher_is_better else "smaller"
+        say(f"{spec.title} ({better} is better), {percent(self.level)} confidence intervals", "")
+        scores = dict(self.scores if ranking is None else ranking.scores)
+        if self.reference is not None and self.read.reference is not None:
+            scores[f"{self.read.reference.name} (reference)"] = self.reference
+        table = report.comparison_table(scores, ranking)
+        print_table(table, without=["Std. error"])
+        for name, score in self.scores.items():
+            if isinstance(score, gb.TwoLevel):
+                alone = f"{number(score.plain.value)} {interval(score.plain.low, score.plain.high)}"
+                say(
+                    f"{shown(name)} alone: {alone}; its partner leaves "
+                    f"{percent(round(score.variance_left, 2))} of the variance due to the images "
+                    f"(correlation {score.correlation:.2f})."
+                )
+        if self.together:
+            say("", report.TOGETHER)
+            print_table(report.together_table(self.together, scores))
+        if ranking is not None:
+            say("", *report.verdict_lines(ranking))
+            if "Group" in table.columns and len(ranking.contenders) > 1:
+                say("Models that share a group letter do not differ significantly.")
+            pairs = len(ranking.differences)
+            adjusted = f", adjusted for all {pairs} pairs" if pairs > 1 else ""
+            if "p" in table.columns:
+                say(f"p is the p-value of no difference from {shown(ranking.best)}{adjusted}.")
+        print_remarks(
+            scores,
+            warnings=[*self.warnings, *(() if ranking is None else ranking.warnings)],
+            assumptions=() if ranking is None else ranking.assumptions,
+            together=self.together,
+            verbose=verbose,
+        )
+
+
+def _about(warnings: Sequence[gb.Diagnostic]) -> dict[str, Any]:
+    """Return warnings about a whole run as documents have them: each, and its message alone."""
+    return {
+        "warnings": [warning.to_dict() for warning in warnings],
+        "notes": [warning.message for warning in warnings],
+    }
 
 
 # --- across encoders ------------------------------------------------------------------------------
@@ -339,16 +326,10 @@ def across_encoders(given: Sequence[str], judging: opt.Scoring, scale: str) -> A
     whole = ranking.to_dict()
     del whole["scores"], whole["by_encoder"]
     warnings = [warning for each in read.values() for warning in (*each.warnings, *each.doubts)]
-    document = {
-        "rows": rows,
-        "scale": scale,
-        "ranking": whole,
-        "disputed": [list(pair) for pair in ranking.disputed],
-        "warnings": [warning.to_dict() for warning in warnings],
-        "notes": [warning.message for warning in warnings],
-    }
+    disputed = [list(pair) for pair in ranking.disputed]
+    document = {"rows": rows, "scale": scale, "ranking": whole, "disputed": disputed}
     return Answer(
-        document=document,
+        document=document | _about(warnings),
         show=lambda: _show_encoders(ranking, scale, verbose=judging.verbose),
         page=lambda: gb.report.encoders_page(ranking, warnings=warnings),
     )
@@ -404,12 +385,20 @@ def check_by_class(spec: gb.estimators.MetricSpec, *, estimator: str, convergenc
         raise gb.InputError("does not apply with --by: leave one of them out.", "--convergence")
 
 
-def by_class(read: Models, judging: opt.Judging, images: Sequence[Path] | None) -> Answer:
+def by_class(
+    files: Sequence[Path], by: str, judging: opt.Scoring, images: Sequence[Path] | None
+) -> Answer:
     """Score every class of every model."""
-    from genbounds.cli._media import pictures_for_page
+    from genbounds.cli._inputs import Models
+    from genbounds.cli._media import check_images, pictures_for_page
+    from genbounds.estimators import metric_spec
     from genbounds.estimators.frechet._by_class import common_classes, rows_by_class
 
-    pictures = pictures_for_page(read.inputs, images, judging.output.out)
+    out = judging.output.out
+    check_images(images, out, files=len(files) + (judging.reference is not None))
+    classed = replace(judging, reading=replace(judging.reading, by=by))
+    read = Models.read(files, metric_spec("fd"), classed)
+    pictures = pictures_for_page(read.inputs, images, out)
     found: dict[str, gb.ByClass] = {}
     real = read.reference
     assert real is not None, "of fd"
@@ -434,7 +423,7 @@ def by_class(read: Models, judging: opt.Judging, images: Sequence[Path] | None) 
         return gb.report.by_class_page(found, fake=of, real=shown_of, warnings=warnings)
 
     return Answer(
-        document=_by_class_document(found) | notes_of(warnings),
+        document=_by_class_document(found) | _about(warnings),
         show=lambda: _show_classes(found, warnings, verbose=judging.verbose),
         page=page,
     )

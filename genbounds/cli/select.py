@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import genbounds as gb
 from genbounds._text import display, interval, number, percent, shown
 from genbounds.cli import _options as opt
-from genbounds.cli._command import Answer, command
+from genbounds.cli._command import Answer, command, renamed
 from genbounds.cli._terminal import print_remarks, print_table, progress, say, tidy
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def select(
     with open_encoder(reading, [real, *arms], out=judging.output.out) as encoded:
         line_up = LineUp.read(real, arms, live, spec, reading, encoded)
         names = {} if real is None else {"reference": real, "real": real}
-        with progress("samples") as advance, opt.renamed(names), stopped:
+        with progress("samples") as advance, renamed(names), stopped:
             result = gb.select.run(
                 line_up.arms,
                 line_up.reference,

@@ -214,7 +214,8 @@ def numeric(table: Table) -> list[bool]:
     for row in table.rows:
         if len(row) != width:
             raise InputError(f"`rows` must have {width} cells each; got one with {len(row)}.")
-    texts = [{number(row[k]) for row in table.rows} - {""} for k in range(width)]
+    known = ([row[k] for row in table.rows if row[k] not in ("", NO_VALUE)] for k in range(width))
+    texts = ({number(cell) for cell in column} for column in known)
     return [bool(column) and all(map(NUMBER.fullmatch, column)) for column in texts]
 
 
