@@ -403,13 +403,3 @@ def _drawn(line: Line, place: Callable[[float], float]) -> str:
     if not math.isnan(line.value):
         parts.append(f'<circle cx="{place(line.value)}" cy="{middle}" r="3.5"/>')
     return "".join((*parts, "</g></svg>"))
-
-
-def plus_minus(value: float, half: float) -> str:
-    """Format ``value ± half`` with two digits of `half`, as papers print it."""
-    if not (math.isfinite(value) and math.isfinite(half)) or half <= 0.0:
-        return number(value)
-    digits = max(0, 1 - math.floor(math.log10(half)))
-    if not 1e-4 <= abs(value or half) < 1e7 or digits > 8:
-        return f"{number(value)} ± {number(half, digits=2)}"
-    return f"{value:,.{digits}f} ± {half:,.{digits}f}"

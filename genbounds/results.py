@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Iterable
@@ -13,7 +14,7 @@ from unicodedata import normalize
 
 from genbounds._errors import InputError
 from genbounds._tables import Diagnostic as Diagnostic
-from genbounds._tables import InHand, Line, Noted, Warned, plus_minus
+from genbounds._tables import InHand, Line, Noted, Warned
 from genbounds._tables import Severity as Severity
 from genbounds._tables import all_reliable as all_reliable
 from genbounds._tables import hedged as hedged
@@ -130,10 +131,15 @@ class Score(Warned):
             parts.append(f"encoder {display(self.encoder)}")
         if not self.reliable:
             parts.append("unreliable")
-        half = (self.high - self.low) / 2.0
+        value, half = number(self.value), (self.high - self.low) / 2.0
         # Of an interval that leans, or is cut at the end of the range, ± says the wrong ends.
         leans = abs(self.low + half - self.value) > LARGEST_LEAN * half
-        value = number(self.value) if leans else plus_minus(self.value, half)
+        if half > 0.0 and math.isfinite(half) and math.isfinite(self.value) and not leans:
+            digits = max(0, 1 - math.floor(math.log10(half)))  # two of the half width
+            if digits <= 8 and 1e-4 <= abs(self.value or half) < 1e7:
+                value = f"{self.value:,.{digits}f} ± {half:,.{digits}f}"
+            else:
+                value = f"{value} ± {number(half, digits=2)}"
         title = f"{display(self.title)} " if self.title else ""
         return f"{title}{value} ({'; '.join((*parts, f'genbounds {package.__version__}'))})"
 

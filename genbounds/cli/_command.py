@@ -13,6 +13,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field, fields, is_dataclass
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from signal import SIGINT
@@ -25,7 +26,7 @@ import genbounds as gb
 from genbounds import __version__
 from genbounds._text import display, said_by
 from genbounds.cli._options import Output
-from genbounds.cli._terminal import check_folder, complain, keep
+from genbounds.cli._terminal import check_folder, complain, heard, keep, write_errors
 
 DONE, NEGATIVE, BAD_INPUT, SIGNAL = 0, 1, 2, 128
 """Exit statuses; 1: the job ran and its answer is no; 128 and the number of a signal."""
@@ -289,6 +290,55 @@ def _print(what: str | Callable[[], None]) -> None:
 
 
 # --- the program ----------------------------------------------------------------------------------
+
+FILES = "score select decisions explain features catalogue"
+"""Of the commands."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program in this process.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Those of the process by default.
+
+    Returns
+    -------
+    int
+        Exit status: 0 done, 1 the answer is negative, 2 bad usage or input, 130 interrupted (by
+        another signal: 128 and its number).
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        for name in FILES.split():
+            import_module(f"genbounds.cli.{name}")
+        program = typer.main.get_command(app)
+        program.epilog = "\n".join(("Examples:\n\n\b", *EXAMPLES))
+        with heard("SIGINT"):
+            code = program.main(args=given, prog_name="genbounds", standalone_mode=False)
+        return code if isinstance(code, int) else DONE
+    except UsageError as error:
+        complain_of_usage(error, given[:1])
+    except gb.InputError as error:
+        complain(str(error))
+    except OSError as error:  # a path that the system does not take, wherever it is met first
+        if error.filename is None:
+            raise
+        complain(f"{display(error.filename, limit=100)}: {gb.files.reason_of(error)}.")
+    except MemoryError:
+        complain("not enough memory: use fewer features, or a machine with more.")
+    except KeyboardInterrupt:
+        return SIGNAL + SIGINT
+    except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # `head` has read enough of a help text
+            return DONE
+        raise
+    except Exception:  # of Python that the user named, or a mistake of ours; 1 would be an answer
+        import traceback
+
+        write_errors(*(display(line, limit=None) for line in traceback.format_exc().splitlines()))
+    return BAD_INPUT
 
 
 @app.callback(invoke_without_command=True)

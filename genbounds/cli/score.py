@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import genbounds as gb
+from genbounds._tables import as_json
 from genbounds._text import display, interval, number, percent, shown
 from genbounds.cli import _options as opt
 from genbounds.cli._command import Answer, UsageError, command, renamed
@@ -204,7 +205,9 @@ class Scores:
                 name: [score.to_dict() for _, score in points]
                 for name, points in self.growth.items()
             }
-        return document | _about(self.warnings)
+        document["warnings"] = as_json(self.warnings)
+        document["notes"] = [warning.message for warning in self.warnings]
+        return document
 
     def page(self, prepared: gb.estimators.Prepared) -> gb.report.Page:
         """Return the page; beside each Fréchet distance of ours is the one of pytorch-fid."""
@@ -268,14 +271,6 @@ class Scores:
         )
 
 
-def _about(warnings: Sequence[gb.Diagnostic]) -> dict[str, Any]:
-    """Return warnings about a whole run as documents have them: each, and its message alone."""
-    return {
-        "warnings": [warning.to_dict() for warning in warnings],
-        "notes": [warning.message for warning in warnings],
-    }
-
-
 # --- across encoders ------------------------------------------------------------------------------
 
 
@@ -326,10 +321,16 @@ def across_encoders(given: Sequence[str], judging: opt.Scoring, scale: str) -> A
     whole = ranking.to_dict()
     del whole["scores"], whole["by_encoder"]
     warnings = [warning for each in read.values() for warning in (*each.warnings, *each.doubts)]
-    disputed = [list(pair) for pair in ranking.disputed]
-    document = {"rows": rows, "scale": scale, "ranking": whole, "disputed": disputed}
+    document = {
+        "rows": rows,
+        "scale": scale,
+        "ranking": whole,
+        "disputed": as_json(ranking.disputed),
+        "warnings": as_json(warnings),
+        "notes": [warning.message for warning in warnings],
+    }
     return Answer(
-        document=document | _about(warnings),
+        document=document,
         show=lambda: _show_encoders(ranking, scale, verbose=judging.verbose),
         page=lambda: gb.report.encoders_page(ranking, warnings=warnings),
     )
@@ -423,13 +424,15 @@ def by_class(
         return gb.report.by_class_page(found, fake=of, real=shown_of, warnings=warnings)
 
     return Answer(
-        document=_by_class_document(found) | _about(warnings),
+        document=_by_class_document(found, warnings),
         show=lambda: _show_classes(found, warnings, verbose=judging.verbose),
         page=page,
     )
 
 
-def _by_class_document(found: dict[str, gb.ByClass]) -> dict[str, Any]:
+def _by_class_document(
+    found: dict[str, gb.ByClass], warnings: Sequence[gb.Diagnostic]
+) -> dict[str, Any]:
     documents = {name: result.to_dict() for name, result in found.items()}
     rows = [
         {"model": name, "metric": "fd", "class": label, "share": document["shares"][label], **score}
@@ -441,7 +444,8 @@ def _by_class_document(found: dict[str, gb.ByClass]) -> dict[str, Any]:
         {"model": name, **{key: document[key] for key in told}}
         for name, document in documents.items()
     ]
-    return {"rows": rows, "models": models}
+    about = {"warnings": as_json(warnings), "notes": [warning.message for warning in warnings]}
+    return {"rows": rows, "models": models, **about}
 
 
 def _show_classes(

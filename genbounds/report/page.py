@@ -7,7 +7,6 @@ picture serves light, dark and print. Every picture is drawn for a wide page and
 from __future__ import annotations
 
 import io
-import math
 import os
 import re
 import threading
@@ -137,9 +136,8 @@ def _environment() -> Environment:
     filters: dict[str, Callable[..., Any]] = {
         "cell": _cell,
         "numeric": numeric,
-        "sort_key": _sort_key,
         "name": lambda name: display(name, limit=120),
-        "code": lambda name: _cell(Code(display(name, limit=60))),
+        "code": lambda name: _cell(Code(display(name, limit=60)))[1],
         "long": lambda cell: isinstance(cell, str) and len(cell) > 30,
         "kind": lambda block: type(block).__name__,
         "formula": formula,
@@ -161,38 +159,34 @@ def _printable(value: object) -> object:
     return re.sub(r"\b(\w) = (?=\S)", "\\1\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}", text)
 
 
-def _cell(cell: Cell) -> Markup:
+def _cell(cell: Cell) -> tuple[str, Markup]:
+    """Return what a cell is sorted by, and its mark-up."""
     from markupsafe import Markup
 
     match cell:
         case Name():
-            return Markup('<bdi class="name" title="{}">{}</bdi>').format(
-                display(cell.text, limit=400), display(cell.text, limit=72)
-            )
+            full, name = display(cell.text, limit=400), display(cell.text, limit=72)
+            html = Markup('<bdi class="name" title="{}">{}</bdi>').format(full, name)
+            return cell.text[:72], html
         case Tag():
-            return Markup('<span class="tag {}">{}</span>').format(cell.tone, _printable(cell.text))
+            html = Markup('<span class="tag {}">{}</span>')
+            return cell.text[:72], html.format(cell.tone, _printable(cell.text))
         case Link():
-            return Markup('<a href="{}" rel="noreferrer">{}</a>').format(
-                cell.href, _printable(cell.text)
-            )
+            html = Markup('<a href="{}" rel="noreferrer">{}</a>')
+            return cell.text[:72], html.format(cell.href, _printable(cell.text))
         case Code():
-            return Markup("<code>{}</code>").format(_printable(cell.text))
-    return Markup("{}").format(_printable(number(cell)))
-
-
-def _sort_key(cell: Cell) -> str:
-    match cell:
-        case Name() | Tag() | Link() | Code():
-            return cell.text[:72]
-    if cell is None or cell == NO_VALUE or (isinstance(cell, float) and math.isnan(cell)):
-        return ""
-    if isinstance(cell, str):
-        if (found := FORMATTED.match(cell)) is None:
-            return cell[:72]
-        digits = "".join((found["digits"] or "1").split()).replace(MINUS, "-")
-        exponent = (found["exponent"] or "0").translate(FROM_SUPERSCRIPT)
-        cell = float(f"{digits}e{exponent}")
-    return repr(float(cell))
+            return cell.text[:72], Markup("<code>{}</code>").format(_printable(cell.text))
+    text = number(cell)
+    html = Markup("{}").format(_printable(text))
+    if text == NO_VALUE:
+        return "", html
+    if not isinstance(cell, str):
+        return repr(float(cell or 0)), html
+    if (found := FORMATTED.match(cell)) is None:
+        return cell[:72], html
+    digits = "".join((found["digits"] or "1").split()).replace(MINUS, "-")
+    exponent = (found["exponent"] or "0").translate(FROM_SUPERSCRIPT)
+    return repr(float(f"{digits}e{exponent}")), html
 
 
 def cell_text(cell: Cell) -> str:
