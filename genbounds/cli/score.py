@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import genbounds as gb
-from genbounds._tables import as_json
 from genbounds._text import display, interval, number, percent, shown
 from genbounds.cli import _options as opt
 from genbounds.cli._command import Answer, UsageError, command, renamed
@@ -205,7 +204,7 @@ class Scores:
                 name: [score.to_dict() for _, score in points]
                 for name, points in self.growth.items()
             }
-        document["warnings"] = as_json(self.warnings)
+        document["warnings"] = [warning.to_dict() for warning in self.warnings]
         document["notes"] = [warning.message for warning in self.warnings]
         return document
 
@@ -325,8 +324,8 @@ def across_encoders(given: Sequence[str], judging: opt.Scoring, scale: str) -> A
         "rows": rows,
         "scale": scale,
         "ranking": whole,
-        "disputed": as_json(ranking.disputed),
-        "warnings": as_json(warnings),
+        "disputed": [list(pair) for pair in ranking.disputed],
+        "warnings": [warning.to_dict() for warning in warnings],
         "notes": [warning.message for warning in warnings],
     }
     return Answer(
@@ -444,8 +443,12 @@ def _by_class_document(
         {"model": name, **{key: document[key] for key in told}}
         for name, document in documents.items()
     ]
-    about = {"warnings": as_json(warnings), "notes": [warning.message for warning in warnings]}
-    return {"rows": rows, "models": models, **about}
+    return {
+        "rows": rows,
+        "models": models,
+        "warnings": [warning.to_dict() for warning in warnings],
+        "notes": [warning.message for warning in warnings],
+    }
 
 
 def _show_classes(
