@@ -13,16 +13,10 @@ from numpy.typing import NDArray
 
 from genbounds.core import estimate
 from genbounds.core.estimate import Estimate, OwnInterval, SampleError, mean_variance
-from genbounds.results import Diagnostic
 from genbounds.validation import Float
 
 LOG_ERRORS = (-30.0, -1e-9)
 """Logarithms of the error probabilities of intervals between which p-values are looked for."""
-
-
-def _moved_ends(interval: OwnInterval, shift: float, level: float) -> tuple[float, float]:
-    low, high = interval(level)
-    return low + shift, high + shift
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,16 +51,14 @@ class EstimateDifference:
 
     def shifted(self, shift: float) -> EstimateDifference:
         """Return the same, with a known number, the `shift`, added."""
-        own = self.own_interval and partial(_moved_ends, self.own_interval, shift)
+        own = self.own_interval and partial(estimate.moved_ends, self.own_interval, 1.0, shift)
         return replace(self, value=self.value + shift, own_interval=own)
 
     def interval(self, level: float) -> tuple[float, float]:
         """Both ends of the interval at `level`."""
         if self.own_interval is not None:
             return self.own_interval(level)
-        return self._ends(estimate.student_quantile(level, self.degrees_of_freedom))
-
-    def _ends(self, quantile: float) -> tuple[float, float]:
+        quantile = estimate.student_quantile(level, self.degrees_of_freedom)
         return estimate.studentised_interval(
             self.value, self.stderr, quantile, curvature=self.curvature, skewness=self.skewness
         )
@@ -77,31 +69,41 @@ class EstimateDifference:
 
         1 where even the shortest interval holds 0, and where there is no noise to compare with.
         """
-        from scipy.optimize import brentq
+        if self.value == 0.0 or not self.noisy:
+            return 1.0
+        if self.own_interval is not None:
+            return self._pvalue_of_ends(self.own_interval)
         from scipy.special import ndtr, stdtr
 
-        own = self.own_interval is not None
-        if self.value == 0.0 or not (own or self.stderr > 0.0):
-            return 1.0
+        # An end at 0 has |value| = t standard errors and z² = t² + 2 t shift, where the shift,
+        # a + b z², is at most `LARGEST_SHIFT`: z² is its own largest solution between two limits.
+        unit, most = math.copysign(self.stderr, self.value), estimate.LARGEST_SHIFT
+        t, skewed = self.value / unit, self.skewness / 6.0
+        a, b = (
+            third / unit / unit / unit
+            for third in (self.curvature + skewed, self.curvature + 2.0 * skewed)
+        )
+        low, high = t * (t - 2.0 * most), t * (t + 2.0 * most)
+        if 2.0 * t * b < 1.0:
+            square = min(max(t * (t + 2.0 * a) / (1.0 - 2.0 * t * b), low), high)
+        else:
+            square = high if a + b * high >= most else low
+        at = -math.sqrt(max(square, 0.0))
+        normal = math.isinf(self.degrees_of_freedom)
+        return float(2.0 * (ndtr(at) if normal else stdtr(self.degrees_of_freedom, at)))
 
-        def missing(x: float) -> float:
-            low, high = self.interval(-math.expm1(x)) if own else self._ends(x)
+    def _pvalue_of_ends(self, interval: OwnInterval) -> float:
+        from scipy.optimize import brentq
+
+        def nearer(x: float) -> float:
+            """By how much the interval of this log error probability misses 0."""
+            low, high = interval(-math.expm1(x))
             return low if self.value > 0.0 else -high
 
-        if own:
-            (longest, shortest), xtol = LOG_ERRORS, 1e-6
-        else:  # beyond its size in standard errors and the largest shift, none misses 0
-            most = abs(self.value) / self.stderr + 2.0 * estimate.LARGEST_SHIFT + 1.0
-            (shortest, longest), xtol = (0.0, most), 2e-12
-        if missing(shortest) <= 0.0:
+        least, most = LOG_ERRORS
+        if nearer(most) <= 0.0:
             return 1.0
-        at = longest
-        if missing(longest) <= 0.0:
-            at = float(brentq(missing, *sorted((shortest, longest)), xtol=xtol))
-        if own:
-            return math.exp(at)
-        normal = math.isinf(self.degrees_of_freedom)
-        return float(2.0 * (ndtr(-at) if normal else stdtr(self.degrees_of_freedom, -at)))
+        return math.exp(least if nearer(least) > 0.0 else brentq(nearer, least, most, xtol=1e-6))
 
 
 def difference(a: Estimate, b: Estimate) -> EstimateDifference:
@@ -213,34 +215,30 @@ def sum_of(value: float, errors: Iterable[SampleError]) -> EstimateDifference:
                 seeds=None,
             )
         groups.append(error)
-    errors = [*_joined(groups), *_joined(seeds)]
-    parts = [(error.variance, error.degrees_of_freedom) for error in errors]
+    terms = []
+    for errors in (groups, seeds):
+        named = [
+            (e.units, e.influence, e.unexplained)
+            for e in errors
+            if e.units is not None and e.influence is not None
+        ]
+        units = [names for names, *_ in named]
+        if len(named) > 1 and any_shared(units):  # one error, in which influences add up
+            _, at = np.unique(np.concatenate(units), return_inverse=True)
+            steps = [(x - x.mean()) / math.sqrt(x.size * (x.size - 1.0)) for _, x, _ in named]
+            sums = np.bincount(at, np.concatenate(steps))
+            variance = float(sums @ sums) + sum(rest for *_, rest in named)
+            terms.append(SampleError(variance=variance, degrees_of_freedom=sums.size - 1.0))
+            errors = [e for e in errors if e.units is None or e.influence is None]
+        terms += errors
+    parts = [(error.variance, error.degrees_of_freedom) for error in terms]
     return EstimateDifference(
         value=value,
         stderr=math.sqrt(sum(variance for variance, _ in parts)),
         degrees_of_freedom=estimate.welch_degrees_of_freedom(*parts),
-        curvature=sum(error.curvature for error in errors),
-        skewness=sum(error.skewness for error in errors),
+        curvature=sum(error.curvature for error in terms),
+        skewness=sum(error.skewness for error in terms),
     )
-
-
-def _joined(errors: list[SampleError]) -> list[SampleError]:
-    """Make one error of those that share units by name: its influences add up."""
-    units, steps, unexplained, others = [], [], 0.0, []
-    for error in errors:
-        if error.units is None or error.influence is None:
-            others.append(error)
-            continue
-        size = error.influence.size
-        units.append(error.units)
-        steps.append((error.influence - error.influence.mean()) / math.sqrt(size * (size - 1.0)))
-        unexplained += error.unexplained
-    if len(units) < 2 or not any_shared(units):
-        return errors
-    _, at = np.unique(np.concatenate(units), return_inverse=True)
-    sums = np.bincount(at, np.concatenate(steps))
-    variance = float(sums @ sums) + unexplained
-    return [SampleError(variance=variance, degrees_of_freedom=sums.size - 1.0), *others]
 
 
 def any_shared(units: list[NDArray[Any]]) -> bool:
@@ -272,6 +270,11 @@ def average(estimates: Sequence[Estimate], shares: Float, *, what: str) -> Estim
         Without influences: differences of two means take each one's error as its own.
     """
     scaled = [one.scaled(share) for one, share in zip(estimates, shares, strict=True)]
+    doubts = [w for one in estimates for w in one.warnings if w.severity == "unreliable"][:1]
+    if doubts:
+        many = f"{sum(not one.reliable for one in estimates)} of {len(estimates)} {what}"
+        message = f"{many} cannot be relied on: {doubts[0].message}"
+        doubts = [replace(doubts[0], message=message)]
     return replace(
         estimates[0],
         value=math.fsum(one.value for one in scaled),
@@ -282,21 +285,9 @@ def average(estimates: Sequence[Estimate], shares: Float, *, what: str) -> Estim
         own_interval=None,
         halves=None,
         plugin=None,
-        warnings=_doubts(estimates, what),
+        warnings=tuple(doubts),
         details=(),
     )
-
-
-def _doubts(estimates: Sequence[Estimate], what: str) -> tuple[Diagnostic, ...]:
-    doubts = [
-        next(warning for warning in one.warnings if warning.severity == "unreliable")
-        for one in estimates
-        if not one.reliable
-    ]
-    if not doubts:
-        return ()
-    message = f"{len(doubts)} of {len(estimates)} {what} cannot be relied on: {doubts[0].message}"
-    return (replace(doubts[0], severity="unreliable", message=message),)
 
 
 def _sum_of_errors(errors: Sequence[SampleError]) -> SampleError:
@@ -357,7 +348,7 @@ def winner_interval(
         return 0.0, 0.0, 0.0
     other = gaps > SAME_ESTIMATE * stderr
     from scipy.optimize import brentq
-    from scipy.special import ndtri
+    from scipy.special import log_ndtr, ndtri
 
     # Where the least estimate is no longer the least, in its standard errors.
     slopes = 1.0 - covariances[other] / variance
@@ -370,31 +361,15 @@ def winner_interval(
     reach = float(-ndtri(-np.expm1(np.log1p(-spent) / (gaps.size + 1.0)) / 2.0))
 
     def smaller(mean: float) -> float:
-        """Probability of a smaller value under that mean, with which it falls."""
+        """Probability of a smaller value under that mean, with which it falls from 1 to 0."""
         low, high = max(below - mean, -reach), min(above - mean, reach)
-        if -mean <= low:
-            return 0.0
-        if -mean >= high:
-            return 1.0
-        return math.exp(min(_log_mass(low, -mean) - _log_mass(low, high), 0.0))
-
-    def solve(p: float) -> float:
-        if smaller(-reach) <= p:
-            return -reach
-        if smaller(reach) >= p:
-            return reach
-        return float(brentq(lambda mean: smaller(mean) - p, -reach, reach, xtol=1e-12))
+        places = np.array([low, min(max(-mean, low), high), high])
+        first, here, last = log_ndtr(-places if low > 0.0 else places)  # of the smaller tail
+        return float(np.expm1(here - first) / np.expm1(last - first))
 
     tail = (error - spent) / (2.0 * (1.0 - spent))
-    value, low, high = (stderr * solve(p) for p in (0.5, 1.0 - tail, tail))
+    value, low, high = (
+        stderr * float(brentq(lambda mean, p=p: smaller(mean) - p, -reach, reach, xtol=1e-12))
+        for p in (0.5, 1.0 - tail, tail)
+    )
     return value, low, high
-
-
-def _log_mass(low: float, high: float) -> float:
-    """Logarithm of P(low < Z < high), also far out."""
-    from scipy.special import log_ndtr
-
-    if low > 0.0:
-        low, high = -high, -low
-    large, small = float(log_ndtr(high)), float(log_ndtr(low))
-    return large + math.log1p(-math.exp(small - large)) if small < large else -math.inf

@@ -31,9 +31,11 @@ OwnInterval = Callable[[float], tuple[float, float]]
 """From a level to both ends of the confidence interval, on the scale of `Estimate.value`."""
 
 
-def scaled_ends(interval: OwnInterval, factor: float, level: float) -> tuple[float, float]:
-    """Return the ends of the interval of a score that is multiplied by `factor`."""
-    low, high = sorted(factor * end for end in interval(level))
+def moved_ends(
+    interval: OwnInterval, factor: float, shift: float, level: float
+) -> tuple[float, float]:
+    """Return the ends of the interval of a score that is multiplied by `factor`, and moved."""
+    low, high = sorted(factor * end + shift for end in interval(level))
     return low, high
 
 
@@ -340,7 +342,7 @@ class Estimate:
             reference=self.reference.scaled(factor),
             shared_variance=self.shared_variance * factor**2,
             missing_rate=self.missing_rate * factor,
-            own_interval=self.own_interval and partial(scaled_ends, self.own_interval, factor),
+            own_interval=self.own_interval and partial(moved_ends, self.own_interval, factor, 0.0),
             halves=None if self.halves is None else self.halves * factor,
             plugin=None if self.plugin is None else self.plugin * factor,
         )

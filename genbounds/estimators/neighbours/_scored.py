@@ -17,7 +17,7 @@ from genbounds.core.estimate import (
     Estimate,
     OwnInterval,
     SampleError,
-    scaled_ends,
+    moved_ends,
     small_sample,
     student_quantile,
 )
@@ -351,7 +351,7 @@ class Scored:
         if null is not None:
             scale = 1.0 / float(null[0]) if null[0] > 0.0 else math.inf
         added = (float(share) * units + 0.5) / (units + 1.0)
-        limits = partial(scaled_ends, share_interval(float(share), units), scale)
+        limits = partial(moved_ends, share_interval(float(share), units), scale, 0.0)
         return added * (1.0 - added) / units * scale**2, limits
 
     def _details(self, name: str, drift: float) -> tuple[str, ...]:
