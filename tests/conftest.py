@@ -22,6 +22,6 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 @pytest.fixture(autouse=True)
 def _only_our_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget the metrics that a test, or a page of the documentation, registers."""
-    from genbounds.estimators import _metrics
+    from genbounds.estimators import _metric_spec
 
-    monkeypatch.setattr(_metrics, "_registry", dict(_metrics._registry))
+    monkeypatch.setattr(_metric_spec, "_registry", _metric_spec._registry.new_child())

@@ -356,7 +356,7 @@ def _signs(
         stratum = np.zeros(distinct, dtype=np.intp)
         design = Design(unit, stratum, np.full(n, 1.0 / n), of_repeats=True)
         return design, Findings(repeated=repeated)
-    found = Findings(order_z=pairs_z(rows[:-1], rows[1:]))
+    found = Findings(order_z=likeness_z(rows[:-1], rows[1:])[0])
     logs = None if posteriors else close_rows.log_distances(rows, np.sort(first))
     if logs is None:
         return None, found
@@ -371,7 +371,7 @@ def _alone_z(rows: NDArray[Any], x: Sample, design: Design | None) -> float:
     """
     if design is None or x.groups is None or x.strata is not None or design.units < len(rows):
         return 0.0
-    return pairs_z(rows[:-1], rows[1:])
+    return likeness_z(rows[:-1], rows[1:])[0]
 
 
 def _likeness_within(rows: NDArray[Any], labels: NDArray[Any]) -> float:
@@ -405,7 +405,8 @@ def _likeness_within(rows: NDArray[Any], labels: NDArray[Any]) -> float:
         return math.inf
     likeness = 0.5 * (float((sums**2).sum()) - own) / pairs
     by_chance = -own / order.size / (len(rows) - 1.0)  # deviations from a mean are opposed
-    return _z_if_known(likeness - by_chance, math.sqrt(square / pairs))
+    noise = math.sqrt(square / pairs)
+    return (likeness - by_chance) / noise if 0.0 < noise < LARGEST_NOISE else math.inf
 
 
 def _unit_rows(rows: NDArray[np.floating]) -> Float:
@@ -480,23 +481,18 @@ def _repeats_in(rows: NDArray[Any], columns: Index) -> int:
     return len(rows) - np.unique(ids).size
 
 
-def pairs_z(ones: NDArray[Any], twos: NDArray[Any]) -> float:
-    """Return by how many standard errors rows of one place are alike; 0 of few pairs."""
-    least, most = LIKENESS_PAIRS
-    if len(ones) < least:
-        return 0.0
-    most = min(len(ones), most)
-    some = np.sort(np.random.default_rng(SEED).choice(len(ones), most, replace=False))
-    likeness, noise = _likeness(ones[some], twos[some])
-    return likeness / noise if noise > 0.0 else 0.0
+def likeness_z(
+    ones: NDArray[Any], twos: NDArray[Any], *, least: int = LIKENESS_PAIRS[0]
+) -> tuple[float, float]:
+    """How much more alike rows of one place are than others, in standard errors, and one of these.
 
-
-def _likeness(ones: NDArray[Any], twos: NDArray[Any]) -> tuple[float, float]:
-    """Return how much more alike rows of one place are than others, and its standard error.
-
-    The cosine of their angle as seen from the mean.
+    The cosine of their angle as seen from the mean; 0 of fewer pairs than `least`.
     """
-    one, two = (np.array(part, dtype=np.float64) for part in (ones, twos))
+    n, most = len(ones), LIKENESS_PAIRS[1]
+    if n < least:
+        return 0.0, 0.0
+    some = np.sort(np.random.default_rng(SEED).choice(n, min(n, most), replace=False))
+    one, two = (np.array(part[some], dtype=np.float64) for part in (ones, twos))
     for part in (one, two):
         part -= part.mean(axis=0)
         norms = np.sqrt(np.einsum("ij,ij->i", part, part))
@@ -508,12 +504,7 @@ def _likeness(ones: NDArray[Any], twos: NDArray[Any]) -> tuple[float, float]:
     np.einsum("ij,ij->i", one[:half], two[len(two) - half :], out=apart[:half])
     np.einsum("ij,ij->i", one[half:], two[: len(two) - half], out=apart[half:])
     noise = math.sqrt((float(alike.var()) + float(apart.var())) / len(alike))
-    return float(alike.mean()) - float(apart.mean()), noise
-
-
-def _z_if_known(likeness: float, noise: float) -> float:
-    """Return the standard errors of a likeness, infinite where one that matters may be missed."""
-    return likeness / noise if 0.0 < noise < LARGEST_NOISE else math.inf
+    return (float(alike.mean() - apart.mean()) / noise if noise > 0.0 else 0.0), noise
 
 
 def drawn(design: Design | None) -> str:
@@ -541,7 +532,7 @@ def drawing_warnings(fake: Checked | None, real: Checked | None) -> tuple[Diagno
     if not (fake.told or real.told):
         # Of the same prompts, or both in the same order.
         alike = fake.rows.shape == real.rows.shape
-        z = pairs_z(fake.rows, real.rows) if alike else 0.0
+        z = likeness_z(fake.rows, real.rows)[0] if alike else 0.0
         return (*found, warn_of("alike-by-place", z=z)) if z >= LIKENESS_LIMIT else found
     if fake.design is None or real.design is None:
         return found
@@ -563,8 +554,8 @@ def _unlike_by_name(
         np.unique(design.unit, return_index=True)[1][units[some]]
         for design, units in ((one, ours), (two, theirs))
     )
-    z = _z_if_known(*_likeness(fake[first], real[others]))
-    if z >= LEAST_LIKENESS:
+    z, noise = likeness_z(fake[first], real[others], least=2)
+    if z >= LEAST_LIKENESS or not 0.0 < noise < LARGEST_NOISE:
         return ()
     return (warn_of("unlike-by-name", z=z),)
 

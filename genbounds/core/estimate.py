@@ -358,8 +358,24 @@ class Estimate:
         value, low, high = (
             min(max(end, self.lower_limit), self.upper_limit) for end in (self.value, *ends)
         )
-        stderr = self.stderr
-        warnings = (*dict.fromkeys(self.warnings + self._range_warnings(value, ends, level)),)
+        stderr, found = self.stderr, [*self.warnings]
+        rounding = SAME if self.log_scale else SAME * abs(self.lower_limit)
+        if ends[1] < self.lower_limit - rounding:
+            if self.interval(FAR_BELOW)[1] < self.lower_limit:
+                found.append(warn_of("far-below-range"))
+            else:
+                chance = percent((1.0 - level) / 2.0)
+                found.append(warn_of("whole-below-range", chance=chance))
+        elif self.value < self.lower_limit - rounding:
+            below = warn_of("below-range", value=number(self.value), lower_limit=self.lower_limit)
+            found.append(below)
+        elif self.value > self.upper_limit + SAME * abs(self.upper_limit):
+            found.append(warn_of("above-range"))
+        at_the_limit = value == self.lower_limit and not self.log_scale  # FD = 0: said above
+        size = max(abs(value), 1.0) if self.log_scale else abs(value)
+        no_width = max(stderr, (ends[1] - ends[0]) / 2.0) <= NO_VARIATION * size
+        if self.sample.n is not None and no_width and not at_the_limit:
+            found.append(warn_of("no-width"))
         if ends[1] < self.lower_limit:  # a width of 0 would claim to know it exactly
             high = min(self.lower_limit + (ends[1] - ends[0]), self.upper_limit)
         if self.log_scale:
@@ -374,7 +390,7 @@ class Estimate:
             n=self.sample.n,
             estimator=self.estimator,
             method=self.method,
-            warnings=warnings,
+            warnings=tuple(dict.fromkeys(found)),
             assumptions=self.assumptions,
             details=self.details,
             title=self.title,
@@ -411,30 +427,6 @@ class Estimate:
             far = self.value + shift + math.copysign(quantile * max(self.stderr, pairs), lean)
             low, high = min(low, far), max(high, far)
         return low, high
-
-    def _range_warnings(
-        self, value: float, ends: tuple[float, float], level: float
-    ) -> tuple[Diagnostic, ...]:
-        found: list[Diagnostic] = []
-        rounding = SAME if self.log_scale else SAME * abs(self.lower_limit)
-        if ends[1] < self.lower_limit - rounding:
-            if self.interval(FAR_BELOW)[1] < self.lower_limit:
-                found.append(warn_of("far-below-range"))
-            else:
-                chance = percent((1.0 - level) / 2.0)
-                found.append(warn_of("whole-below-range", chance=chance))
-        elif self.value < self.lower_limit - rounding:
-            found.append(
-                warn_of("below-range", value=number(self.value), lower_limit=self.lower_limit)
-            )
-        elif self.value > self.upper_limit + SAME * abs(self.upper_limit):
-            found.append(warn_of("above-range"))
-        at_the_limit = value == self.lower_limit and not self.log_scale  # FD = 0: said above
-        size = max(abs(value), 1.0) if self.log_scale else abs(value)
-        no_width = max(self.stderr, (ends[1] - ends[0]) / 2.0) <= NO_VARIATION * size
-        if self.sample.n is not None and no_width and not at_the_limit:
-            found.append(warn_of("no-width"))
-        return tuple(found)
 
 
 SMALL = 50

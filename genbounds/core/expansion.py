@@ -111,6 +111,10 @@ class Form(ABC):
         covariances already have the divisor n - 1.
     known_mean : float
         Mean over all rows of what `RowTerms.known` is for each.
+    partners : int
+        Of each row in the random pairs for E h²; 0: pairs are disjoint.
+    paired_rows : int
+        At most so many rows, of all blocks together, have partners.
     """
 
     n: int
@@ -121,6 +125,8 @@ class Form(ABC):
     bounded = False
     divisor: float
     known_mean = 0.0
+    partners = 0
+    paired_rows = 1 << 62
 
     def blocks(self, part: Index | None) -> Iterator[tuple[Index, Any]]:
         """Yield (positions, block) of the rows with these numbers, or of all.
@@ -146,14 +152,6 @@ class Form(ABC):
 
         Where a score has two samples, a block may be of either.
         """
-
-    def pairing(self, order: Index, count: int) -> tuple[Index, Index]:
-        """Choose pairs of different rows of a block for E h²: disjoint ones.
-
-        `order` is a random order of its rows; `count` rows are asked for in all blocks together.
-        """
-        half = order.size // 2
-        return order[:half], order[half : 2 * half]
 
     def weighted(self) -> WeightedSums | None:
         """Return empty sums, from which curvature follows; None where it is not taken."""
@@ -285,7 +283,13 @@ class _UnitSums:
                 if self.bias_only:
                     continue
                 order = shuffler.permutation(at.size)  # pairs must not follow the order of a file
-                i, j = form.pairing(order, form.rows_at_hand if part is None else part.size)
+                half = order.size // 2
+                i, j = order[:half], order[half : 2 * half]
+                if form.partners:
+                    count = form.rows_at_hand if part is None else part.size
+                    most = max(2, form.paired_rows * order.size // count)
+                    i = np.tile(order[:most], form.partners)
+                    j = np.concatenate([np.roll(order[:most], 1 + k) for k in range(form.partners)])
                 self.products.append(_across(form, block, i, block, j) / n**2)
                 if self.curvature is not None:
                     steps = linear - 2.0 * own

@@ -8,6 +8,7 @@ import logging
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -16,11 +17,12 @@ from numpy.typing import NDArray
 
 from genbounds import validation
 from genbounds._process import is_dask_array, row_blocks_of_dask
-from genbounds.core.linalg import mirror_lower, symmetric_part
 from genbounds.files import Statistics, display, read_statistics, write_statistics
 from genbounds.origins import UNKNOWN, check_same_encoder, origin_of, together
 from genbounds.samples import Sample
 from genbounds.validation import Float, InputError
+
+EPS = float(np.finfo(np.float64).eps)
 
 # --- A random part of rows that are gone: parts join, in any order, as if drawn at once -----------
 
@@ -578,3 +580,40 @@ def as_rows(name: str, x: Any) -> Any:
         return x
     rows = x if isinstance(x, np.ndarray) else validation.as_numpy(name, x)
     return rows[:, None] if rows.ndim == 1 else rows
+
+
+# --- Half of a symmetric matrix: panels of columns need no other copy of all of it ----------------
+
+PANEL = 256
+
+
+@lru_cache(maxsize=8)
+def _above(d: int) -> NDArray[np.bool_]:
+    """Mask of the entries above the diagonal."""
+    return ~np.tri(d, dtype=bool)
+
+
+def mirror_lower(matrix: Float) -> Float:
+    """Copy the lower triangle onto the upper one, in place."""
+    d = matrix.shape[0]
+    for start in range(0, d, PANEL):
+        stop = min(start + PANEL, d)
+        square = matrix[start:stop, start:stop]
+        np.copyto(square, square.T.copy(), where=_above(stop - start))
+        matrix[start:stop, stop:] = matrix[stop:, start:stop].T
+    return matrix
+
+
+def symmetric_part(matrix: Float) -> tuple[Float, float]:
+    """Return ``(A + A.T) / 2``, a new array, and the largest entry of ``|A - A.T|``."""
+    d = matrix.shape[0]
+    part = np.empty_like(matrix, order="C")
+    gap = 0.0
+    for start in range(0, d, PANEL):
+        stop = min(start + PANEL, d)
+        rows, columns = matrix[start:stop, start:], matrix[start:, start:stop].T
+        gap = max(gap, float(np.abs(rows - columns).max()))
+        np.add(rows, columns, out=part[start:stop, start:])
+        part[start:stop, start:] *= 0.5
+        part[stop:, start:stop] = part[start:stop, stop:].T
+    return part, gap

@@ -23,6 +23,16 @@ from genbounds.core.estimate import student_quantile as student_quantile
 from genbounds.core.estimate import welch_degrees_of_freedom as welch_degrees_of_freedom
 from genbounds.core.moments import Moments as Moments
 from genbounds.core.scale import unit_of as unit_of
+from genbounds.estimators import (
+    _mean,
+    copies,
+    frechet,
+    inception,
+    kernels,
+    neighbours,
+    smooth,
+    vendi,
+)
 from genbounds.estimators._across import EncoderRanking as EncoderRanking
 from genbounds.estimators._across import across as across
 from genbounds.estimators._compare import check_comparable as check_comparable
@@ -36,13 +46,14 @@ from genbounds.estimators._convergence import convergence as convergence
 from genbounds.estimators._convergence import growing_scores as growing_scores
 from genbounds.estimators._extrapolation import Subsets as Subsets
 from genbounds.estimators._mean import mean_score as mean_score
+from genbounds.estimators._metric_spec import BUILT_IN
 from genbounds.estimators._metric_spec import CustomMetric as CustomMetric
 from genbounds.estimators._metric_spec import MetricSpec as MetricSpec
 from genbounds.estimators._metric_spec import Prepared as Prepared
 from genbounds.estimators._metric_spec import Running as Running
-from genbounds.estimators._metrics import metric_names as metric_names
-from genbounds.estimators._metrics import metric_spec as metric_spec
-from genbounds.estimators._metrics import register_metric as register_metric
+from genbounds.estimators._metric_spec import metric_names as metric_names
+from genbounds.estimators._metric_spec import metric_spec as metric_spec
+from genbounds.estimators._metric_spec import register_metric as register_metric
 from genbounds.estimators._sobol import SobolCache as SobolCache
 from genbounds.estimators._sobol import SobolNormal as SobolNormal
 from genbounds.estimators._sobol import score_over_scramblings as score_over_scramblings
@@ -108,6 +119,24 @@ from genbounds.estimators.vendi._score import vendi_estimate as vendi_estimate
 from genbounds.estimators.vendi._score import vendi_metric as vendi_metric
 from genbounds.estimators.vendi._score import vendi_options as vendi_options
 from genbounds.estimators.vendi._score import vendi_score as vendi_score
+
+_BUILT_IN = (
+    frechet.FD,
+    kernels.KID,
+    inception.IS,
+    vendi.VENDI,
+    vendi.RKE,
+    kernels.CMMD,
+    kernels.KAD,
+    kernels.ENERGY,
+    *neighbours.METRICS,
+    smooth.MIND,
+    copies.AUTHPCT,
+    copies.MIFID,
+    _mean.MEAN,
+    frechet.SFID,
+)
+BUILT_IN.update({name: spec for spec in _BUILT_IN for name in (spec.name, *spec.aliases)})
 
 if TYPE_CHECKING:
     from genbounds.mixtures import MixtureDistance as MixtureDistance

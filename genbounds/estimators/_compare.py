@@ -14,8 +14,7 @@ from genbounds._text import percent, quoted
 from genbounds.core.checks import shared_rows
 from genbounds.core.difference import EstimateDifference, difference, winner_interval
 from genbounds.core.estimate import Estimate
-from genbounds.estimators._metric_spec import MetricSpec, Prepared
-from genbounds.estimators._metrics import metric_spec
+from genbounds.estimators._metric_spec import MetricSpec, Prepared, metric_spec
 from genbounds.estimators._two_level import with_partner
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
 from genbounds.results import Difference, Ranking, Score

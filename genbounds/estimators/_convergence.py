@@ -14,7 +14,7 @@ from genbounds import validation
 from genbounds.core.design import design_of, row_design
 from genbounds.core.moments import BLOCK_BYTES, Moments
 from genbounds.estimators._compare import prepare_all
-from genbounds.estimators._metrics import metric_spec
+from genbounds.estimators._metric_spec import metric_spec
 from genbounds.files import gather
 from genbounds.results import Score
 from genbounds.samples import Sample

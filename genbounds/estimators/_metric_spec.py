@@ -1,11 +1,14 @@
-"""What a metric is: a `MetricSpec`, whose `prepare` takes a reference and options.
+"""What a metric is: a `MetricSpec`, whose `prepare` takes a reference and options; all by name.
 
 It returns a `Prepared`, which scores any number of models alike. Each score has its description
-beside it; `_metrics` lists them.
+beside it, and `genbounds.estimators` lists them. `register_metric` adds one of your own
+(docs/extending.md).
 """
 
 from __future__ import annotations
 
+import re
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
@@ -17,7 +20,7 @@ from genbounds._text import quoted
 from genbounds.core.estimate import Estimate, SampleError
 from genbounds.core.moments import Moments
 from genbounds.samples import features_of
-from genbounds.validation import Float, InputError
+from genbounds.validation import Float, InputError, check_choice
 
 Rows = NDArray[Any]
 
@@ -305,18 +308,97 @@ class CustomMetric:
         return replace(_spec_of(self.name, prepared), higher_is_better=self.higher_is_better)
 
 
-def function_spec(function: Callable[[Rows], Estimate]) -> MetricSpec:
-    """Describe a function from rows to an estimate."""
-
-    def estimate(rows: Rows, *, estimator: str = "debiased") -> Estimate:
-        return function(features_of(rows))
-
-    name = getattr(function, "__name__", type(function).__name__)
-    return _spec_of(name, Prepared(estimate=estimate))
-
-
 def _spec_of(name: str, prepared: Prepared) -> MetricSpec:
     """Describe a metric that holds its own reference."""
     return MetricSpec(
         name=name, title=name, prepare=lambda reference, options, models: prepared, reference="none"
     )
+
+
+BUILT_IN: dict[str, MetricSpec] = {}
+"""By their names and aliases; `genbounds.estimators` fills it."""
+
+_registry = ChainMap({}, BUILT_IN)
+
+_NAME = re.compile(r"(?!-|help$)[^\s:]+")
+"""On the command line `--metric help` lists the metrics, and `module:name` is a user's own."""
+
+
+def register_metric(spec: Any) -> MetricSpec:
+    """Make a metric known by its name to `compare` and selection.
+
+    The command line takes it as ``--metric module:name``, whether it is registered or not.
+
+    Parameters
+    ----------
+    spec : MetricSpec or SmoothScore
+
+    Returns
+    -------
+    MetricSpec
+
+    Raises
+    ------
+    InputError
+        If it is no metric; or if the name, or an alias, is that of another one or none that the
+        command line could take. One of your own may be registered again, as a cell of a notebook
+        that is run twice does.
+    """
+    if hasattr(spec, "spec"):
+        spec = spec.spec()
+    if not isinstance(spec, MetricSpec):
+        raise InputError(
+            f"must be a SmoothScore or a MetricSpec; got {quoted(spec)}.", argument="spec"
+        )
+    for name in (spec.name, *spec.aliases):
+        given: object = name  # callers are not type-checked
+        if not (isinstance(given, str) and given.isprintable() and _NAME.fullmatch(given)):
+            raise InputError(
+                "must be a text without spaces and colons that does not begin with '-' and is not "
+                f"'help'; got {quoted(name)}.",
+                argument="name",
+            )
+        known = _registry.get(name)
+        if known is not None and (known.name != spec.name or known.name in BUILT_IN):
+            raise InputError(f"a metric named {name!r} is registered already.")
+    _registry.update(dict.fromkeys((spec.name, *spec.aliases), spec))
+    return spec
+
+
+def metric_names() -> tuple[str, ...]:
+    """Names of all metrics, without aliases."""
+    return tuple(dict.fromkeys(spec.name for spec in _registry.values()))
+
+
+def metric_spec(metric: Any) -> MetricSpec:
+    """Return the description of a metric.
+
+    Parameters
+    ----------
+    metric : str, MetricSpec, SmoothScore, CustomMetric or callable
+        A name or alias; or a function from rows to an `Estimate`, which holds its own reference.
+
+    Raises
+    ------
+    InputError
+        If no metric has that name.
+    """
+    if isinstance(metric, MetricSpec):
+        return metric
+    if hasattr(metric, "spec"):  # one of your own
+        own: MetricSpec = metric.spec()
+        return own
+    if isinstance(metric, str):
+        # FID, KID, IS are written so; a metric of one's own may have capitals of its own.
+        for name in (metric, metric.lower()):
+            if name in _registry:
+                return _registry[name]
+    if callable(metric):
+
+        def estimate(rows: Rows, *, estimator: str = "debiased") -> Estimate:
+            score: Estimate = metric(features_of(rows))
+            return score
+
+        name = getattr(metric, "__name__", type(metric).__name__)
+        return _spec_of(name, Prepared(estimate=estimate))
+    return _registry[check_choice("metric", metric, _registry)]

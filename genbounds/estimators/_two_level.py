@@ -29,8 +29,7 @@ from genbounds.core.combined import Covariances, combined
 from genbounds.core.estimate import SAME, Estimate, SampleError, welch_degrees_of_freedom
 from genbounds.core.moments import as_rows
 from genbounds.diagnostics import Diagnostic, warn_of
-from genbounds.estimators._metric_spec import Prepared
-from genbounds.estimators._metrics import metric_spec
+from genbounds.estimators._metric_spec import Prepared, metric_spec
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.results import Score
 from genbounds.samples import Sample, features_of

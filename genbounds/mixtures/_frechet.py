@@ -19,8 +19,7 @@ from genbounds._process import is_dask_array
 from genbounds.core.checks import check_rows
 from genbounds.core.difference import EstimateDifference, average, difference
 from genbounds.core.estimate import Estimate, mean_variance, welch_degrees_of_freedom
-from genbounds.core.linalg import EPS
-from genbounds.core.moments import Moments, row_moments
+from genbounds.core.moments import EPS, Moments, row_moments
 from genbounds.estimators.frechet._distance import FrechetReference
 from genbounds.estimators.kernels import FoldedSample, folded, inspected_models, warnings_of
 from genbounds.mixtures._kernel import Judged

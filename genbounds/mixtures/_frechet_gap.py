@@ -20,7 +20,7 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
-from genbounds.core.linalg import EPS
+from genbounds.core.moments import EPS
 from genbounds.estimators import Estimate, FrechetReference, Moments, SampleError, difference
 from genbounds.mixtures import _frechet
 from genbounds.mixtures._kernel import FEWER, PILOT, Gaps, Weighed, parted, parts

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.core.checks import LIKENESS_LIMIT, pairs_z
+from genbounds.core.checks import LIKENESS_LIMIT, likeness_z
 from genbounds.diagnostics import RULES, warn_of
 from genbounds.estimators import Moments
 from genbounds.origins import origin_of
@@ -105,7 +105,7 @@ class FeatureArm:
         if self._sample is not None or self._rows.dtype.kind not in "fiub":
             return None
         with np.errstate(invalid="ignore"):  # what is not finite is refused where it is drawn
-            z = pairs_z(self._rows[:-1], self._rows[1:])
+            z, _ = likeness_z(self._rows[:-1], self._rows[1:])
         if z >= LIKENESS_LIMIT:
             return warn_of("alike-in-order", whose="", z=z)
         first = np.asarray(self._rows[:ORDER_ROWS])

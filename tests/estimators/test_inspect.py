@@ -11,9 +11,9 @@ from scipy.stats import binom
 import genbounds as gb
 from genbounds.core.checks import (
     FALSE_ALARM,
-    _likeness,
     check_sample,
     leaked,
+    likeness_z,
     shared_places_pvalue,
     shared_rows,
 )
@@ -486,7 +486,8 @@ def test_likeness_is_that_of_unit_rows_half_a_list_apart(n):
     alike = (units[0] * units[1]).sum(axis=1)
     apart = (units[0] * np.roll(units[1], n // 2, axis=0)).sum(axis=1)
     noise = np.sqrt((alike.var() + apart.var()) / n)
-    np.testing.assert_allclose(_likeness(one, two), (alike.mean() - apart.mean(), noise))
+    expected = (alike.mean() - apart.mean()) / noise, noise
+    np.testing.assert_allclose(likeness_z(one, two, least=2), expected)
 
 
 @pytest.mark.parametrize("size", [7e18, 1e19])

@@ -26,7 +26,7 @@ from genbounds.estimators.frechet._sample import (
     SIDES,
     SPLIT_RATIO,
     FrechetSample,
-    per_dimension,
+    directions_of,
 )
 from genbounds.estimators.spectrum_fit import _few_rows as few_rows
 from genbounds.estimators.spectrum_fit._few_rows import Fit
@@ -60,7 +60,8 @@ heavy tails, would be true of either."""
 
 def debias(fake: FrechetSample, real: FrechetSample, *, every_row: bool) -> Estimate:
     """Remove the bias of both samples by the method that their sizes call for."""
-    ratios = per_dimension(fake, real)
+    directions = directions_of(fake, real)
+    ratios = [side.effective / directions for side in (fake, real)]
     few = min(ratios) < FEW_RATIO
     if few:
         # A few repeated rows, which real images have, do not disturb a fit.
@@ -70,16 +71,16 @@ def debias(fake: FrechetSample, real: FrechetSample, *, every_row: bool) -> Esti
         small, other = (fake, real) if fake.effective <= real.effective else (real, fake)
         fits = few or (
             min(ratios) < FIT_RATIO
-            and min(fake.directions, real.directions) >= FIT_DIRECTIONS
+            and directions >= FIT_DIRECTIONS
             and small.rows is not None
             and (other.rows is not None or max(ratios) >= FIT_RATIO)
         )
         if fits:
-            estimate = debias_by_fit(pair)
+            estimate = debias_by_fit(pair, directions)
             doubts = {one.code for one in estimate.warnings if one.severity == "unreliable"}
             if few or doubts.isdisjoint(DOUBTS):
                 return estimate
-    return debias_by_expansion(pair)
+    return debias_by_expansion(pair, directions)
 
 
 def _without_repeats(sample: FrechetSample) -> FrechetSample:
@@ -92,10 +93,10 @@ def _without_repeats(sample: FrechetSample) -> FrechetSample:
 # --- Few samples per dimension: a spectrum fit ----------------------------------------------------
 
 
-def debias_by_fit(pair: FrechetPair) -> Estimate:
+def debias_by_fit(pair: FrechetPair, directions: int) -> Estimate:
     """Debias where one sample, or both, has few samples per dimension, by a spectrum fit."""
     fake, real = pair.samples
-    smaller, larger = sorted(per_dimension(fake, real))
+    smaller, larger = sorted(side.effective / directions for side in pair.samples)
     few, other = (fake, real) if fake.effective <= real.effective else (real, fake)
     fit = None
     if few.rows is not None and other.rows is not None and larger < FIT_RATIO:
@@ -103,7 +104,7 @@ def debias_by_fit(pair: FrechetPair) -> Estimate:
             (few.centred, other.centred),
             (few.factor, other.factor),
             gap=few.mean - other.mean,
-            directions=min(fake.directions, real.directions),
+            directions=directions,
         )
     if fit is None:
         assert few.n is not None
@@ -187,9 +188,10 @@ def _fit(few: FrechetSample, other: FrechetSample, spectrum: Float | None = None
 # --- From four samples per dimension on: the expansion in 1/n -------------------------------------
 
 
-def debias_by_expansion(pair: FrechetPair) -> Estimate:
+def debias_by_expansion(pair: FrechetPair, directions: int) -> Estimate:
     """Second order, and third order by halving whichever sample is not large."""
-    samples, ratios = pair.samples, per_dimension(*pair.samples)
+    samples = pair.samples
+    ratios = [side.effective / directions for side in samples]
     expanded = pair.expand()
     errors, shared = expanded.errors, expanded.shared
     plain = pair.plugin()

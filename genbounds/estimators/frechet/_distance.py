@@ -25,7 +25,13 @@ from genbounds.estimators._metric_spec import MetricSpec, Prepared
 from genbounds.estimators.frechet._debias import debias, infinity, plugin
 from genbounds.estimators.frechet._pair import plugin_value
 from genbounds.estimators.frechet._running import RunningFrechet
-from genbounds.estimators.frechet._sample import FEW_RATIO, FrechetSample, sample_of, sample_of_rows
+from genbounds.estimators.frechet._sample import (
+    FEW_RATIO,
+    FrechetSample,
+    directions_of,
+    sample_of,
+    sample_of_rows,
+)
 from genbounds.origins import UNKNOWN, check_same_encoder, origin_of
 from genbounds.results import Score
 from genbounds.samples import Sample
@@ -167,6 +173,9 @@ class FrechetReference:
         Reference samples; None if the moments are exactly known.
     has_rows : bool
         Whether the reference is known row by row, not by its moments alone.
+    serves_few_samples : bool
+        Whether models with fewer than four samples per dimension get reliable scores: not if the
+        reference has as few itself and only its moments are known.
 
     Notes
     -----
@@ -183,17 +192,11 @@ class FrechetReference:
                 _ = self._side.factor  # refuses what is no covariance before anything is drawn
         self.d, self.n = self._side.mean.size, self._side.n
         self.has_rows = self._side.rows is not None
+        self.serves_few_samples = (
+            self.has_rows or self._side.effective >= FEW_RATIO * directions_of(self._side)
+        )
         self._classes = classes_of(real) if isinstance(real, Sample) else None
         self._origin = origin_of(real) if hasattr(real, "origin") else UNKNOWN
-
-    @property
-    def serves_few_samples(self) -> bool:
-        """Whether models with fewer than four samples per dimension get reliable scores.
-
-        Not if the reference has as few itself and only its moments are known.
-        """
-        side = self._side
-        return self.has_rows or side.effective >= FEW_RATIO * side.directions
 
     @property
     def moments(self) -> Moments:

@@ -19,7 +19,7 @@ import math
 import numpy as np
 
 from genbounds.core.estimate import SampleError
-from genbounds.core.linalg import EPS
+from genbounds.core.moments import EPS
 from genbounds.estimators.frechet._form import RootHessian, gaussian_bias
 from genbounds.estimators.frechet._sample import FrechetSample
 from genbounds.estimators.spectrum_fit._root import contour_around, contour_trace_root, root_along

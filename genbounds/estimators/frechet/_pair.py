@@ -17,13 +17,18 @@ from genbounds.core.checks import drawing_warnings, drawn
 from genbounds.core.design import Design
 from genbounds.core.estimate import EXACT, Estimate, SampleError, heavy_tails, small_sample
 from genbounds.core.expansion import expand, with_mixed_term
-from genbounds.core.linalg import EPS, congruence, singular_values
-from genbounds.core.moments import is_narrow
+from genbounds.core.moments import EPS, is_narrow
 from genbounds.core.two_samples import LEAST_PAIRS, MOST_PAIRS, PAIR_WORK, SharedError
 from genbounds.diagnostics import warn_of
 from genbounds.estimators.frechet import _gaussian
 from genbounds.estimators.frechet._form import FrechetForm, RootHessian, gaussian_bias
-from genbounds.estimators.frechet._sample import PAIRING_SEED, SIDES, SINGLE_WIDTH, FrechetSample
+from genbounds.estimators.frechet._sample import (
+    PAIRING_SEED,
+    SIDES,
+    SINGLE_WIDTH,
+    FrechetSample,
+    directions_of,
+)
 from genbounds.results import Diagnostic, Method
 from genbounds.validation import Float
 
@@ -89,6 +94,19 @@ class Directions(NamedTuple):
     projections: tuple[Float, Float]
 
 
+def congruence(cov: Float, lower: Float, *, triangular: bool) -> Float:
+    """Return ``L.T @ cov @ L``, a new array, of which only the lower triangle is to be read.
+
+    Of a lower triangular L in d³ flops where plain products take 4 d³.
+    """
+    product: Float
+    if triangular:
+        product, _ = scipy.linalg.lapack.dsygst(cov.T, lower, itype=2, lower=1)
+    else:
+        product = lower.T @ (cov @ lower)
+    return product
+
+
 class FrechetPair:
     """Generated and reference sample together: the quantities that depend on both.
 
@@ -146,7 +164,8 @@ class FrechetPair:
         error = np.minimum(rounding / (2.0 * np.maximum(roots, EPS)), np.sqrt(rounding))
         if np.linalg.norm(error) <= ROOT_RTOL * roots.sum():
             return roots
-        return singular_values(self.fake.factor.T @ self.real.factor)
+        product = self.fake.factor.T @ self.real.factor
+        return np.asarray(np.linalg.svd(product, compute_uv=False), dtype=np.float64)
 
     @cached_property
     def directions(self) -> Directions:
@@ -348,63 +367,51 @@ def make_estimate(
     samples: tuple[FrechetSample, FrechetSample],
     errors: Sequence[SampleError],
     *,
-    estimator: str = "debiased",
-    shared_variance: float = 0.0,
     warnings: tuple[Diagnostic, ...] = (),
     assumptions: tuple[str, ...] = (),
-    details: tuple[str, ...] = (),
+    **words: Any,
 ) -> Estimate:
-    """Join the errors of both samples, given in the order (generated, reference)."""
-    one, two = (
-        replace(error, n=sample.n, units=None if sample.design is None else sample.design.labels)
-        for sample, error in zip(samples, errors, strict=True)
-    )
-    lent_already = any(warning.code == "moments-only" for warning in warnings)
-    of_samples, assumed = _of_samples(samples, lent_already)
-    found = Estimate(
-        title="Fréchet distance",
-        estimator=estimator,
-        method=method,
-        value=value,
-        sample=one,
-        reference=two,
-        shared_variance=shared_variance,
-        lower_limit=0.0,
-        warnings=(*drawing_warnings(*(sample.seen for sample in samples)), *warnings, *of_samples),
-        assumptions=assumed + assumptions,
-        details=details,
-    )
-    found = replace(found, warnings=found.warnings + heavy_tails(found))
-    known = samples[1].moments
-    return found if known is None or known.size_known else _unknown_size(found, samples)
+    """Join the errors of both samples, given in the order (generated, reference).
 
-
-def _of_samples(
-    samples: tuple[FrechetSample, FrechetSample], lent_already: bool
-) -> tuple[list[Diagnostic], tuple[str, ...]]:
-    """Warn of small samples and of fourth moments that are none of the sample's own; assumptions.
-
-    `lent_already`: where those come from has been said.
+    `warnings`, `assumptions` and other `words` of an `Estimate` are those of the method.
     """
-    borrowed: list[Diagnostic] = []
-    small: list[Diagnostic] = []
+    lent_already = any(warning.code == "moments-only" for warning in warnings)
     assumed = ["features have finite eighth moments"]
-    for k, (name, sample) in enumerate(zip(SIDES, samples, strict=True)):
+    own: list[SampleError] = []
+    lent: list[Diagnostic] = []
+    small: list[Diagnostic] = []
+    for k, (name, sample, error) in enumerate(zip(SIDES, samples, errors, strict=True)):
+        units = None if sample.design is None else sample.design.labels
+        own.append(replace(error, n=sample.n, units=units))
         if sample.n is None:
             assumed.append(f"the {name} moments are taken as exactly known")
             continue
         assumed.append(f"{drawn(sample.design)} ({name})")
         small += small_sample(sample.effective, name=name, units=sample.free_units)
         if sample.some_rows is None and not lent_already:
-            lent = lends(samples[1 - k], min(one.directions for one in samples))
-            source = f"of the {SIDES[1 - k]} samples" if lent else "of a Gaussian distribution"
-            borrowed.append(warn_of("fourth-moments", name=name, source=source))
-    known = samples[0].moments
-    if known is not None and not known.size_known:
-        small.append(warn_of("generated-size-unknown"))
+            lender = lends(samples[1 - k], directions_of(*samples))
+            source = f"of the {SIDES[1 - k]} samples" if lender else "of a Gaussian distribution"
+            lent.append(warn_of("fourth-moments", name=name, source=source))
     if all(sample.n is None for sample in samples):
         assumed = ["both moments are taken as exactly known: no sampling error"]
-    return borrowed + small, tuple(assumed)
+    generated, reference = (sample.moments for sample in samples)
+    if generated is not None and not generated.size_known:
+        small.append(warn_of("generated-size-unknown"))
+    seen = drawing_warnings(*(sample.seen for sample in samples))
+    found = Estimate(
+        title="Fréchet distance",
+        method=method,
+        value=value,
+        sample=own[0],
+        reference=own[1],
+        lower_limit=0.0,
+        warnings=(*seen, *warnings, *lent, *small),
+        assumptions=(*assumed, *assumptions),
+        **words,
+    )
+    found = found.warned(*heavy_tails(found))
+    known = reference is None or reference.size_known
+    return found if known else _unknown_size(found, samples)
 
 
 def _unknown_size(found: Estimate, samples: tuple[FrechetSample, FrechetSample]) -> Estimate:

@@ -9,11 +9,13 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
-from genbounds.core.linalg import few_times
 from genbounds.validation import Float
 
 BLOCK = 2048
 """Rows taken up at once."""
+
+FEW = 48
+"""Columns at a time where few rows are multiplied: small products do not copy the matrix first."""
 
 
 class RunningFrechet:
@@ -92,6 +94,19 @@ class RunningFrechet:
         share = 1.0 - 1.0 / self.n if divisor_n else 1.0
         own, mixed = share * self.trace, math.sqrt(share) * self.root
         return max(self.mean_gap**2 + own + self._target_trace - 2.0 * mixed, 0.0)
+
+
+def few_times(rows: Float, matrix: Float, *, lower: bool = False) -> Float:
+    """Return ``B @ A`` for few rows B and a matrix A in Fortran's order; `lower`: a triangular one.
+
+    Few rows times a large matrix take as long as it takes to read it: a triangular one by half.
+    """
+    columns = np.ascontiguousarray(rows.T)
+    product = np.empty((matrix.shape[1], rows.shape[0]))
+    for start in range(0, matrix.shape[1], FEW):
+        stop, first = start + FEW, start if lower else 0
+        np.matmul(matrix[first:, start:stop].T, columns[first:], out=product[start:stop])
+    return np.ascontiguousarray(product.T)
 
 
 # --- Tr √S of a scatter matrix that grows row by row, without an eigenproblem a step --------------

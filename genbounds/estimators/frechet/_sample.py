@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from genbounds.core.checks import Checked, check_kept, check_sample
 from genbounds.core.design import Design, Index
-from genbounds.core.linalg import EPS
-from genbounds.core.moments import Moments, RowMoments, is_narrow, random_groups, row_moments
+from genbounds.core.moments import EPS, Moments, RowMoments, is_narrow, random_groups, row_moments
 from genbounds.validation import Float, InputError, check_features, check_finite
 
 PAIRING_SEED = 20_190_110
@@ -181,13 +180,6 @@ class FrechetSample:
         return values[::-1][: self.factor.shape[1]]
 
     @cached_property
-    def directions(self) -> int:
-        """Dimensions that the sample has to fill: the rank of the covariance, where it shows."""
-        if self.n is not None and self.n <= self.mean.size:
-            return self.mean.size
-        return max(int(self.factor.shape[1]), 1)
-
-    @cached_property
     def centred(self) -> Float:
         """Rows about their mean; of a large sample a copy of all of it."""
         assert self.rows is not None
@@ -325,7 +317,11 @@ def sample_of_rows(
     return sample
 
 
-def per_dimension(fake: FrechetSample, real: FrechetSample) -> tuple[float, float]:
-    """How many samples per dimension either has; infinite for exact moments."""
-    directions = min(fake.directions, real.directions)
-    return fake.effective / directions, real.effective / directions
+def directions_of(*samples: FrechetSample) -> int:
+    """Dimensions that samples have to fill: the least rank of a covariance, where it shows."""
+    return min(
+        side.mean.size
+        if side.n is not None and side.n <= side.mean.size
+        else max(side.factor.shape[1], 1)
+        for side in samples
+    )

@@ -27,7 +27,7 @@ from genbounds.core.estimate import (
 )
 from genbounds.core.moments import Moments
 from genbounds.diagnostics import warn_of
-from genbounds.estimators._metric_spec import MetricSpec, prepared_by
+from genbounds.estimators._metric_spec import BUILT_IN, MetricSpec, prepared_by
 from genbounds.estimators.smooth._engine import Weighted, expand, weighted_function
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.results import Diagnostic, Score
@@ -137,6 +137,25 @@ class SmoothScore:
         validation.check_count("probes", self.probes, minimum=2)
         validation.check_count("seed", self.seed, minimum=0)
         validation.check_installed("a score that is differentiated", "torch", "torch")
+
+    def spec(self) -> MetricSpec:
+        """Describe it as every other metric is, under a name that is its own."""
+        if self.name in BUILT_IN:
+            raise InputError(
+                f"{self.name!r} is the name of another metric: choose another.", argument="name"
+            )
+        return MetricSpec(
+            name=self.name,
+            title=self.name,
+            prepare=partial(
+                prepared_by,
+                partial(SmoothReference, self),
+                minimum=MINIMUM,
+                sampled_reference=self.needs_reference,
+            ),
+            higher_is_better=self.higher_is_better,
+            reference="required" if self.needs_reference else "none",
+        )
 
     def __call__(self, fake: Any, real: Any = None, *, level: float = 0.95) -> Score:
         """Score a sample.
@@ -295,22 +314,6 @@ def piecewise(weighted: Weighted, designs: Sequence[Design], errors: Sequence[Sa
         return False
     _, again, _ = expand(weighted, designs, derivative="secant", probes=2)
     return any(error.quadratic_variance > allowed for error in again)
-
-
-def smooth_spec(score: SmoothScore) -> MetricSpec:
-    """Describe a `SmoothScore` as every other metric is."""
-    return MetricSpec(
-        name=score.name,
-        title=score.name,
-        prepare=partial(
-            prepared_by,
-            partial(SmoothReference, score),
-            minimum=MINIMUM,
-            sampled_reference=score.needs_reference,
-        ),
-        higher_is_better=score.higher_is_better,
-        reference="required" if score.needs_reference else "none",
-    )
 
 
 # --- products of a kernel matrix with weights, without the matrix ---------------------------------

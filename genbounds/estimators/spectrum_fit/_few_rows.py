@@ -16,7 +16,7 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 
 from genbounds.core.estimate import Estimate, SampleError, Tails
-from genbounds.core.linalg import EPS
+from genbounds.core.moments import EPS
 from genbounds.diagnostics import Severity, warn_of
 from genbounds.estimators.spectrum_fit import _root
 from genbounds.estimators.spectrum_fit._marchenko_pastur import RowLaw, SpectrumFit

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.core.linalg import EPS
+from genbounds.core.moments import EPS
 from genbounds.validation import Float
 
 POINTS = 40

@@ -22,8 +22,7 @@ import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds.core.checks import row_ids
-from genbounds.core.linalg import EPS
-from genbounds.core.moments import random_groups
+from genbounds.core.moments import EPS, random_groups
 from genbounds.diagnostics import warn_of
 from genbounds.estimators.spectrum_fit._marchenko_pastur import RowLaw, SpectrumFit, fit_spectrum
 from genbounds.results import Diagnostic, Method

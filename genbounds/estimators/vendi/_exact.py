@@ -21,7 +21,7 @@ import scipy  # its submodules are loaded at their first use
 from genbounds.core.design import Index, row_design
 from genbounds.core.estimate import Estimate, SampleError
 from genbounds.core.expansion import expand, third_order
-from genbounds.core.linalg import EPS
+from genbounds.core.moments import EPS
 from genbounds.diagnostics import Severity, warn_of
 from genbounds.estimators.kernels._rke import LEAST_ROWS, frobenius
 from genbounds.estimators.spectrum_fit import _root

@@ -336,6 +336,9 @@ class SpectralForm(Form):
         at = Derivatives(values, order=order, kept=kept, n=n)
         self.n = self.rows_at_hand = n
         self.width, self.divisor = values.size, n - 1.0
+        self.partners = SHIFTS
+        if values.size > NARROW:  # a pair costs more
+            self.partners, self.paired_rows = 1, PAIR_ROWS
         self.coordinates, self.at, self.values = spectrum.coordinates, at, values
         self.shift = float(at.gradient @ values)
         self.slopes: Float = at.coupling.times(values)
@@ -367,14 +370,6 @@ class SpectralForm(Form):
             own += np.maximum(1.0 - squares.sum(axis=1), 0.0) * (squares @ outside)
         known: Float = squares @ slopes - self.known_mean
         return RowTerms(influence, own, known)
-
-    def pairing(self, order: Index, count: int) -> tuple[Index, Index]:
-        """Choose random pairs, several of every row where a pair costs little."""
-        few = self.values.size <= NARROW
-        m = order.size if few else max(2, min(order.size, PAIR_ROWS * order.size // count))
-        rows = order[:m]
-        shifts = range(1, 1 + (SHIFTS if few else 1))
-        return np.tile(rows, len(shifts)), np.concatenate([np.roll(rows, k) for k in shifts])
 
     def across(self, a: Float, i: Index, b: Float, j: Index) -> Float:
         """h(x_i, x_j)."""

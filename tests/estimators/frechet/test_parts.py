@@ -12,11 +12,10 @@ from numpy.testing import assert_allclose
 
 import genbounds as gb
 from genbounds.core import expansion as _second_order
-from genbounds.core import linalg as _linalg
 from genbounds.core import moments as _moments
 from genbounds.estimators import FrechetReference, Moments, transport_from_sums
 from genbounds.estimators._extrapolation import extrapolate
-from genbounds.estimators.frechet import _debias, _form, _pair, _sample
+from genbounds.estimators.frechet import _debias, _form, _pair, _running, _sample
 from genbounds.estimators.frechet._form import RootHessian, exponential_factor
 from genbounds.estimators.frechet._gaussian import fourth_moments
 from genbounds.estimators.frechet._pair import FrechetPair
@@ -155,7 +154,7 @@ def test_products_that_skip_zeros(d, order):
     full = rng.normal(size=(d, max(d - 1, 1)))
     for factor, triangular in ((lower, True), (full, False)):
         before = cov.copy()
-        product = _linalg.congruence(cov, factor, triangular=triangular)
+        product = _pair.congruence(cov, factor, triangular=triangular)
         assert np.array_equal(cov, before)
         assert_allclose(np.tril(product), np.tril(factor.T @ cov @ factor), atol=1e-9)
 
@@ -167,9 +166,9 @@ def test_products_with_a_triangle(d):
     for matrix in (rng.normal(size=(d, max(d - 1, 1))), np.asfortranarray(rng.normal(size=(d, d)))):
         before = matrix.copy()
         assert_allclose(
-            _linalg.few_times(matrix.T, lower, lower=True), matrix.T @ lower, atol=1e-12
+            _running.few_times(matrix.T, lower, lower=True), matrix.T @ lower, atol=1e-12
         )
-        assert_allclose(_linalg.few_times(matrix.T, lower), matrix.T @ lower, atol=1e-12)
+        assert_allclose(_running.few_times(matrix.T, lower), matrix.T @ lower, atol=1e-12)
         assert np.array_equal(matrix, before)
 
 
@@ -193,11 +192,11 @@ def test_coordinates_have_unit_covariance_on_either_side(reference):
 @pytest.mark.parametrize("d", [1, 5, 256, 301])
 def test_symmetric_part_and_mirror(d):
     matrix = np.random.default_rng(d).normal(size=(d, d))
-    part, gap = _linalg.symmetric_part(matrix)
+    part, gap = _moments.symmetric_part(matrix)
     assert np.array_equal(part, part.T)
     assert_allclose(part, (matrix + matrix.T) / 2, rtol=1e-15)
     assert gap == np.abs(matrix - matrix.T).max()
-    mirrored = _linalg.mirror_lower(matrix.copy())
+    mirrored = _moments.mirror_lower(matrix.copy())
     assert np.array_equal(mirrored, np.tril(matrix) + np.tril(matrix, -1).T)
 
 
