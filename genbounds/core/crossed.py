@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -75,14 +76,12 @@ def error_of_seeds(design: Design, linear: Float, squares: Float) -> SampleError
 
 
 def with_seeds(groups: SampleError, seeds: SampleError) -> SampleError:
-    """Add what seeds do to the error of groups as if they did nothing."""
+    """Add what seeds, or what else crosses the groups, do to the error of groups alone."""
     parts = [(one.variance, one.degrees_of_freedom) for one in (groups, seeds)]
-    return replace(
-        groups,
-        variance=groups.variance + seeds.variance,
-        degrees_of_freedom=welch_degrees_of_freedom(*parts),
-        seeds=seeds,
-    )
+    names = ("variance", "curvature", "skewness", "lean", "pair_variance")
+    sums: dict[str, Any] = {name: getattr(groups, name) + getattr(seeds, name) for name in names}
+    degrees = welch_degrees_of_freedom(*parts)
+    return replace(groups, degrees_of_freedom=degrees, seeds=seeds, **sums)
 
 
 def _table(one: Design, two: Design) -> float:

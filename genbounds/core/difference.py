@@ -308,7 +308,8 @@ SPENT = 0.1
 """Of the error probability, on the simultaneous interval (theirs)."""
 
 SAME_ESTIMATE = 1e-9
-"""Standard errors, nearer than which to the least another estimate is the same one, rounded."""
+"""Standard errors, nearer than which to the least another estimate is the same one, rounded, and
+nearer than which no limit is: the law between two such would be rounding."""
 
 
 def winner_interval(
@@ -354,8 +355,8 @@ def winner_interval(
     slopes = 1.0 - covariances[other] / variance
     moving = np.abs(slopes) > 1e-12
     limits = gaps[other][moving] / slopes[moving] / stderr
-    above = float(np.min(limits[limits > 0.0], initial=np.inf))
-    below = float(np.max(limits[limits < 0.0], initial=-np.inf))
+    above = max(float(np.min(limits[limits > 0.0], initial=np.inf)), SAME_ESTIMATE)
+    below = min(float(np.max(limits[limits < 0.0], initial=-np.inf)), -SAME_ESTIMATE)
     error = 1.0 - level
     spent = SPENT * error
     reach = float(-ndtri(-np.expm1(np.log1p(-spent) / (gaps.size + 1.0)) / 2.0))

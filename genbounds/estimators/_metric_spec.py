@@ -11,7 +11,7 @@ import re
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from genbounds.core.estimate import Estimate, SampleError
 from genbounds.core.moments import Moments
 from genbounds.samples import features_of
 from genbounds.validation import Float, InputError, check_choice
+
+if TYPE_CHECKING:
+    from genbounds.estimators.smooth import SmoothScore
 
 Rows = NDArray[Any]
 
@@ -324,7 +327,7 @@ _NAME = re.compile(r"(?!-|help$)[^\s:]+")
 """On the command line `--metric help` lists the metrics, and `module:name` is a user's own."""
 
 
-def register_metric(spec: Any) -> MetricSpec:
+def register_metric(spec: MetricSpec | SmoothScore) -> MetricSpec:
     """Make a metric known by its name to `compare` and selection.
 
     The command line takes it as ``--metric module:name``, whether it is registered or not.
@@ -344,7 +347,7 @@ def register_metric(spec: Any) -> MetricSpec:
         command line could take. One of your own may be registered again, as a cell of a notebook
         that is run twice does.
     """
-    if hasattr(spec, "spec"):
+    if not isinstance(spec, MetricSpec) and hasattr(spec, "spec"):
         spec = spec.spec()
     if not isinstance(spec, MetricSpec):
         raise InputError(

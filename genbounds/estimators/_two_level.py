@@ -26,7 +26,8 @@ import numpy as np
 from genbounds._text import quoted
 from genbounds.core.checks import row_ids
 from genbounds.core.combined import Covariances, combined
-from genbounds.core.estimate import SAME, Estimate, SampleError, welch_degrees_of_freedom
+from genbounds.core.crossed import with_seeds
+from genbounds.core.estimate import SAME, Estimate
 from genbounds.core.moments import as_rows
 from genbounds.diagnostics import Diagnostic, warn_of
 from genbounds.estimators._metric_spec import Prepared, metric_spec
@@ -165,7 +166,10 @@ def two_level(
     with about_model("expensive"):
         plain = prepared.estimate(expensive)
     plain = plain.made_from(expensive=expensive, real=real)
-    return sharpened(prepared, plain, expensive, cheap, cheap_more, beta=beta).score(level)
+    found = sharpened(prepared, plain, expensive, cheap, cheap_more, beta=beta)
+    assert found.together is not None
+    score: TwoLevel = found.together(level)
+    return score
 
 
 def influence_correlation(
@@ -194,29 +198,6 @@ def influence_correlation(
     return Covariances.of([plain.sample, common.sample]).correlation, _unlike(expensive, cheap)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sharpened:
-    """An estimate with its partner's help, and the plain one; other fields as in `TwoLevel`."""
-
-    estimate: Estimate
-    plain: Estimate
-    beta: float
-    correlation: float
-    variance_left: float
-
-    def score(self, level: float) -> TwoLevel:
-        """Return the score at a level."""
-        score, variance = self.estimate.score(level), self.estimate.variance
-        return TwoLevel(
-            **{each.name: getattr(score, each.name) for each in fields(Score)},
-            plain=self.plain.score(level),
-            beta=self.beta,
-            correlation=self.correlation,
-            variance_left=self.variance_left,
-            reference_share=self.estimate.reference.variance / max(variance, TINY),
-        )
-
-
 def with_partner(prepared: Prepared, plain: Estimate, expensive: Any, partner: Any) -> Estimate:
     """Sharpen an estimate by one sample of a partner that holds common and further rows.
 
@@ -225,8 +206,7 @@ def with_partner(prepared: Prepared, plain: Estimate, expensive: Any, partner: A
     """
     expensive, partner = as_rows("model", expensive), as_rows("partner", partner)
     cheap, more = split_partner(expensive, partner)
-    found = sharpened(prepared, plain, expensive, cheap, more)
-    return replace(found.estimate, together=found.score)
+    return sharpened(prepared, plain, expensive, cheap, more)
 
 
 def split_partner(expensive: Any, partner: Any) -> tuple[Any, Any]:
@@ -268,8 +248,11 @@ def sharpened(
     cheap_more: Any,
     *,
     beta: float | None = None,
-) -> Sharpened:
-    """Combine the scores of a model, of its partner on the same rows, and on further ones."""
+) -> Estimate:
+    """Combine the scores of a model, of its partner on the same rows, and on further ones.
+
+    Its `together` gives the `TwoLevel` of a level.
+    """
     named = plain.sample.units is not None
     if not named and _repeats(plain, expensive):  # one draw each, and in an order of their own
         expensive, cheap = _named_by_rows(expensive, cheap)
@@ -288,10 +271,7 @@ def sharpened(
         warnings.append(warn_of("other-partner", apart=abs(gap) / math.sqrt(of_gap)))
     if beta is None and raw**2 < CHANCE / units:
         warnings.append(warn_of("chance-correlation", correlation=raw, units=units))
-        plainly = replace(plain, together=None).warned(*warnings)
-        return Sharpened(
-            estimate=plainly, plain=plain, beta=0.0, correlation=raw, variance_left=1.0
-        )
+        return _together(replace(plain, together=None).warned(*warnings), plain, 0.0, raw, 1.0)
     weight = float(both.best[0, 1]) / of_gap if beta is None else float(beta)
     own = combined([plain.sample, common.sample], [1.0, -weight])
     further = more.sample.scaled(weight)
@@ -299,7 +279,7 @@ def sharpened(
         own = replace(own, variance=own.variance * (units - 1.0) / (units - 2.0))
     if not named:
         own = replace(own, units=None)
-    sample = _both_draws(own, further)
+    sample = with_seeds(own, further)  # further draws cross models as seeds do
     left = sample.variance / max(plain.sample.variance, TINY)
     if left * LEAST_GAIN > 1.0:
         warnings.append(warn_of("little-gain", left=left))
@@ -317,31 +297,31 @@ def sharpened(
         together=None,
         details=(*plain.details, f"two levels: {weight:.3g} times what further draws tell"),
     )
-    estimate = estimate.warned(*warnings)
-    return Sharpened(
-        estimate=estimate, plain=plain, beta=weight, correlation=raw, variance_left=left
-    )
+    return _together(estimate.warned(*warnings), plain, weight, raw, left)
+
+
+def _together(
+    estimate: Estimate, plain: Estimate, beta: float, correlation: float, left: float
+) -> Estimate:
+    """Let an estimate tell with its score what the partner did: fields as in `TwoLevel`."""
+
+    def score(level: float) -> TwoLevel:
+        found = estimate.score(level)
+        return TwoLevel(
+            **{each.name: getattr(found, each.name) for each in fields(Score)},
+            plain=plain.score(level),
+            beta=beta,
+            correlation=correlation,
+            variance_left=left,
+            reference_share=estimate.reference.variance / max(estimate.variance, TINY),
+        )
+
+    return replace(estimate, together=score)
 
 
 def _repeats(estimate: Estimate, rows: Any) -> bool:
     influence = estimate.sample.influence
     return influence is not None and influence.size < len(features_of(rows))
-
-
-def _both_draws(own: SampleError, further: SampleError) -> SampleError:
-    """Error of the common rows and of the further ones, which cross models as seeds do."""
-    return replace(
-        own,
-        seeds=further,
-        variance=own.variance + further.variance,
-        degrees_of_freedom=welch_degrees_of_freedom(
-            *((each.variance, each.degrees_of_freedom) for each in (own, further))
-        ),
-        curvature=own.curvature + further.curvature,
-        skewness=own.skewness + further.skewness,
-        lean=own.lean + further.lean,
-        pair_variance=own.pair_variance + further.pair_variance,
-    )
 
 
 def _named_by_rows(expensive: Any, cheap: Any) -> tuple[Sample, Sample]:
