@@ -16,28 +16,46 @@ import numpy as np
 from genbounds import validation
 from genbounds._process import threads_for
 from genbounds.core.class_shares import at_reference_shares, classes_of, shares_differ
-from genbounds.core.estimate import Estimate
+from genbounds.core.design import Index
+from genbounds.core.estimate import Estimate, bias_left
 from genbounds.core.moments import Moments
 from genbounds.core.scale import factor_of, scaled_back, unit_of
-from genbounds.diagnostics import warn_of
-from genbounds.estimators._extrapolation import Subsets, not_independent
+from genbounds.diagnostics import Severity, warn_of
+from genbounds.estimators._extrapolation import LINEAR, Subsets, extrapolate, not_independent
 from genbounds.estimators._metric_spec import MetricSpec, Prepared
-from genbounds.estimators.frechet._debias import debias, infinity, plugin
-from genbounds.estimators.frechet._pair import plugin_value
+from genbounds.estimators.frechet._few import debias_by_fit
+from genbounds.estimators.frechet._pair import (
+    FrechetPair,
+    debias_by_expansion,
+    make_estimate,
+    plugin_value,
+)
 from genbounds.estimators.frechet._running import RunningFrechet
 from genbounds.estimators.frechet._sample import (
     FEW_RATIO,
+    FIT_RATIO,
     FrechetSample,
     directions_of,
     sample_of,
     sample_of_rows,
 )
+from genbounds.estimators.spectrum_fit._root import REPEATED_SHARE
 from genbounds.origins import UNKNOWN, check_same_encoder, origin_of
-from genbounds.results import Score
+from genbounds.results import Diagnostic, Score
 from genbounds.samples import Sample
 from genbounds.validation import Float, InputError
 
 ESTIMATORS = ("debiased", "plugin", "infinity")
+
+FIT_DIRECTIONS = 100
+"""From so many dimensions on, and below `FIT_RATIO` samples per dimension, the spectrum fit still
+errs less than the expansion, for every distribution tried (docs/explanation/few_samples.md): its
+remainder falls with the samples per dimension, the standard error with the number of dimensions as
+well."""
+
+DOUBTS = ("misfit", "few-samples")
+"""Warnings about the fit itself, after which the expansion is the better choice. Others, such as
+heavy tails, would be true of either."""
 
 DECADES = 20.0
 """How far the size of features may be from 1: eighth powers of it, and products, are formed."""
@@ -323,6 +341,108 @@ def _constant_beside(fake: FrechetSample, real: FrechetSample, unit: float) -> I
         "double precision. Bring both to one unit; what is constant by right, pass as "
         "Moments(mean, zeros of shape (d, d), n).",
         argument="fake",
+    )
+
+
+# --- The estimators: debiased by the method that the sizes call for; as published -----------------
+
+
+def debias(fake: FrechetSample, real: FrechetSample, *, every_row: bool) -> Estimate:
+    """Remove the bias of both samples by the method that their sizes call for."""
+    directions = directions_of(fake, real)
+    ratios = [side.effective / directions for side in (fake, real)]
+    few = min(ratios) < FEW_RATIO
+    if few:
+        # A few repeated rows, which real images have, do not disturb a fit.
+        fake, real = (_without_repeats(sample) for sample in (fake, real))
+    pair = FrechetPair(fake, real, every_row=every_row)
+    if pair.common is None and fake.independent and real.independent:
+        small, other = (fake, real) if fake.effective <= real.effective else (real, fake)
+        fits = few or (
+            min(ratios) < FIT_RATIO
+            and directions >= FIT_DIRECTIONS
+            and small.rows is not None
+            and (other.rows is not None or max(ratios) >= FIT_RATIO)
+        )
+        if fits:
+            estimate = debias_by_fit(pair, directions)
+            doubts = {one.code for one in estimate.warnings if one.severity == "unreliable"}
+            if few or doubts.isdisjoint(DOUBTS):
+                return estimate
+    return debias_by_expansion(pair, directions)
+
+
+def _without_repeats(sample: FrechetSample) -> FrechetSample:
+    design = sample.design
+    if design is None or not design.of_repeats:
+        return sample
+    return sample if design.units < (1.0 - REPEATED_SHARE) * design.n else sample.as_independent()
+
+
+def plugin(fake: FrechetSample, real: FrechetSample, *, every_row: bool) -> Estimate:
+    """Return the biased value with the interval of its linear part."""
+    expanded = FrechetPair(fake, real, every_row=every_row).expand()
+    warnings: tuple[Diagnostic, ...] = ()
+    if expanded.bias > 0.0:
+        warnings = (bias_left(expanded.bias),)
+    return make_estimate(
+        "plug-in",
+        plugin_value(_as_published(fake), _as_published(real)),
+        (fake, real),
+        expanded.errors,
+        estimator="plugin",
+        shared_variance=expanded.shared_variance,
+        warnings=warnings,
+    )
+
+
+def _as_published(sample: FrechetSample) -> FrechetSample:
+    """Return a sample with the covariance of divisor n - 1, however its rows were drawn."""
+    design = sample.design
+    if design is None or design.independent or design.weighted:
+        return sample
+    return sample.as_independent()
+
+
+def infinity(
+    fake: FrechetSample, real: FrechetSample, subsets: Subsets, *, every_row: bool
+) -> Estimate:
+    """FD∞: the generated rows extrapolated in 1/N, the reference as it is."""
+    if fake.rows is None or fake.n is None:
+        raise InputError(
+            "must be features for the estimator 'infinity', not moments.", argument="fake"
+        )
+    n = fake.n
+    pair = FrechetPair(fake, real, every_row=every_row)
+    expanded = pair.expand()
+    own, other = expanded.errors
+
+    def score(index: Index) -> float:
+        if index.size == n and not subsets.replace:
+            return pair.plugin()
+        part = FrechetPair(fake.some(index), real)
+        return part.plugin(part.roots_alone)
+
+    line = extrapolate(score, n, subsets)
+    warnings = subsets.warnings
+    own = replace(own, variance=own.variance + line.variance)
+    if real.n is not None:
+        # Units in both samples have a product of either, which no number of generated rows changes.
+        left = other.bias + (0.0 if expanded.shared is None else expanded.shared.bias)
+        variance = own.variance + other.variance + expanded.shared_variance
+        # A bias of one standard error: the interval covers 83 % instead of 95 %.
+        severity: Severity = "unreliable" if left**2 > variance else "caution"
+        warnings += (warn_of("reference-bias-left", severity=severity, bias=left),)
+    return make_estimate(
+        "extrapolation",
+        line.value,
+        (fake, real),
+        (own, other),
+        estimator="infinity",
+        shared_variance=expanded.shared_variance,
+        warnings=warnings,
+        assumptions=(LINEAR,),
+        details=line.details,
     )
 
 

@@ -164,11 +164,11 @@ def fit_spectrum(
     fits = []
     for curve in curves:
         for start in curve.starts(lam):
-            fits.append(_minimise(problem, curve, start))
-            if fits[-1].objective < GOOD_FIT:
+            fits.append((_minimise(problem, curve, start), curve))
+            if fits[-1][0].objective < GOOD_FIT:
                 break
-    state = min(fits, key=lambda state: state.objective)
-    curve, jacobian, residual = state.curve, state.jacobian, state.residual
+    state, curve = min(fits, key=lambda fit: fit[0].objective)
+    jacobian, residual = state.jacobian, state.residual
     value, slopes = functional(scale * curve.spectrum(state.theta), curve.weights)
     direction = _solve(jacobian.T @ jacobian + state.prior, slopes @ curve.basis)
     weights = problem.whiten.T @ (jacobian @ direction)
@@ -176,7 +176,7 @@ def fit_spectrum(
         value=value,
         points=scale * problem.x,
         weights=weights,
-        scales=tuple(problem.scale_weights(k, weights, state.model) for k in range(len(rows))),
+        scales=tuple(problem.scale_weights(k, weights, state) for k in range(len(rows))),
         # As a sum of squares: the quadratic form of `prior` itself can round to below 0.
         prior_variance=float(state.weight @ (curve.bends @ direction) ** 2),
         misfit=float(residual @ residual) / residual.size,
@@ -185,13 +185,14 @@ def fit_spectrum(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _State:
-    """A trial spectrum with what the next step needs."""
+    """A trial spectrum: its ρ(x) and k(ρ), and what the next step needs."""
 
-    curve: _Curve
     theta: Float
+    rho: Float
+    ratio: Float
+    pull: Float
     residual: Float
     jacobian: Float
-    model: _Fraction
     weight: Float
     prior: Float
     objective: float
@@ -223,24 +224,7 @@ class _Problem:
         ]
 
     def trial(self, curve: _Curve, theta: Float, guess: Float) -> _State:
-        """Compare a spectrum with what was measured; `guess` of its ρ."""
-        model = self.fraction(curve, theta, guess)
-        residual = self.whiten @ (self.rho - model.value)
-        bends = curve.bends @ theta
-        weight = 1.0 / (1.0 + bends**2 / CLIFFS)
-        return _State(
-            curve=curve,
-            theta=theta,
-            residual=residual,
-            jacobian=self.whiten @ model.slope,
-            model=model,
-            weight=weight,
-            prior=(curve.bends.T * weight) @ curve.bends,
-            objective=float(residual @ residual - CLIFFS * np.log(weight).sum()),
-        )
-
-    def fraction(self, curve: _Curve, theta: Float, guess: Float) -> _Fraction:
-        """ρ(x) of a population.
+        """Compare a spectrum with what was measured; `guess` of its ρ(x).
 
         ρ is the root of ρ = N⁻¹ Σ_j t_j / (t_j + x k(ρ)), k(ρ) = E(ρ)/ρ, or the product of those
         of both samples; the right side falls in ρ, so that the root is unique and a Newton step
@@ -265,12 +249,25 @@ class _Problem:
             rho = new
             if change < 1e-11:
                 break
-        slope = (squares @ (mass[:, None] * curve.basis)) * (u / damp)[:, None]
-        return _Fraction(value=rho, slope=slope, pull=pull / damp, ratio=k)
+        residual = self.whiten @ (self.rho - rho)
+        bends = curve.bends @ theta
+        weight = 1.0 / (1.0 + bends**2 / CLIFFS)
+        slopes = (squares @ (mass[:, None] * curve.basis)) * (u / damp)[:, None]
+        return _State(
+            theta=theta,
+            rho=rho,
+            ratio=k,
+            pull=pull / damp,
+            residual=residual,
+            jacobian=self.whiten @ slopes,
+            weight=weight,
+            prior=(curve.bends.T * weight) @ curve.bends,
+            objective=float(residual @ residual - CLIFFS * np.log(weight).sum()),
+        )
 
-    def scale_weights(self, sample: int, weights: Float, model: _Fraction) -> ScaleWeights | None:
+    def scale_weights(self, sample: int, weights: Float, model: _State) -> ScaleWeights | None:
         """E ρ⁻¹ of a sample moves k, the product of maps; None if its rows have one scale."""
-        radii, rho = self.rows[sample].radii, self.shares[sample] * model.value
+        radii, rho = self.rows[sample].radii, self.shares[sample] * model.rho
         if radii is None:
             return None
         own, _ = self.maps[sample](rho)
@@ -289,7 +286,7 @@ def _minimise(problem: _Problem, curve: _Curve, start: Float) -> _State:
         np.fill_diagonal(damped, (1.0 + damping) * np.diagonal(hessian))
         step = _solve(damped, state.jacobian.T @ state.residual - state.prior @ state.theta)
         step *= min(1.0, 2.0 / max(float(np.abs(step).max()), EPS))
-        trial = problem.trial(curve, state.theta + step, state.model.value)
+        trial = problem.trial(curve, state.theta + step, state.rho)
         if trial.objective < state.objective:
             gain = state.objective - trial.objective
             state, damping = trial, max(damping / 5.0, 1e-9)
@@ -459,16 +456,6 @@ def _row_scale_map(radii: Float) -> RowMap:
         return value / rho, slope / rho - value / rho**2
 
     return ratio
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Fraction:
-    """ρ(x) of a population: its value, its derivatives in theta and in k(ρ), and k(ρ)."""
-
-    value: Float
-    slope: Float
-    pull: Float
-    ratio: Float
 
 
 def _solve(matrix: Float, vector: Float) -> Float:

@@ -15,7 +15,7 @@ from genbounds.core import expansion as _second_order
 from genbounds.core import moments as _moments
 from genbounds.estimators import FrechetReference, Moments, transport_from_sums
 from genbounds.estimators._extrapolation import extrapolate
-from genbounds.estimators.frechet import _debias, _form, _pair, _running, _sample
+from genbounds.estimators.frechet import _form, _pair, _running, _sample
 from genbounds.estimators.frechet._form import RootHessian, exponential_factor
 from genbounds.estimators.frechet._gaussian import fourth_moments
 from genbounds.estimators.frechet._pair import FrechetPair
@@ -25,7 +25,7 @@ PART_NOISE = _second_order.PART_NOISE
 
 
 def small_parts(monkeypatch, rows, noise=PART_NOISE):
-    for module in (_debias, _form):
+    for module in (_pair, _form):
         monkeypatch.setattr(module, "PART_ROWS", rows)
         monkeypatch.setattr(module, "PART_WORK", 1)
     monkeypatch.setattr(_second_order, "PART_NOISE", noise)
@@ -126,9 +126,9 @@ def test_the_second_half_takes_its_excess_from_the_first(monkeypatch):
     def halves(every_row):
         return [FrechetPair(*half, every_row=every_row) for half in zip(*parts, strict=True)]
 
-    exact = np.mean(_debias._half_values(halves(True)))
+    exact = np.mean(_pair._half_values(halves(True)))
     small_parts(monkeypatch, 100, noise=-1.0)
-    error = np.mean(_debias._half_values(halves(False))) - exact
+    error = np.mean(_pair._half_values(halves(False))) - exact
     first = halves(True)[0]
     excess = first.bias() - first.gaussian_bias(first.directions.singular)
     assert 0.0 < abs(error) < 0.25 * excess / 2.0
