@@ -360,8 +360,8 @@ def _signs(
     logs = None if posteriors else close_rows.log_distances(rows, np.sort(first))
     if logs is None:
         return None, found
-    mates = close_rows.group_mates(logs, distinct)
-    return None, replace(found, twins=close_rows.near_twins(logs), mates=mates)
+    twins, mates = close_rows.clusters(logs, distinct)
+    return None, replace(found, twins=twins, mates=mates)
 
 
 def _alone_z(rows: NDArray[Any], x: Sample, design: Design | None) -> float:

@@ -54,7 +54,7 @@ LARGEST_TWINS = 4
 MOST_TWINS = 2.0
 """Near duplicates of one row, and of all rows on average, beyond which these are clusters, of which
 a distribution may well be made: independent rows of twelve kinds that lie far apart look the same.
-Only `group_mates` tells then."""
+Only rows of equally large groups tell then."""
 
 LARGEST_PEAK = 2.0
 """p(j)² / p(j-1) p(j+1) for p(j) the share of rows with j others in their cluster times j, if sizes
@@ -68,51 +68,52 @@ NEAR_ROWS, NEAR_PART = 5, 0.1
 images have some."""
 
 
-def near_twins(logs: Float) -> float:
-    """Count the nearly identical rows that a row has on average; 0 if hardly any row has one.
+def clusters(logs: Float, n: int) -> tuple[float, int]:
+    """Look for rows that lie closer to some others than to the rest.
 
-    `logs`: as `log_distances` returns them.
+    Parameters
+    ----------
+    logs : ndarray of shape (rows, neighbours)
+        As `log_distances` returns them.
+    n : int
+        Different rows in all.
+
+    Returns
+    -------
+    twins : float
+        Nearly identical rows that a row has on average; 0 if hardly any row has one.
+    mates : int
+        The j for which more rows have exactly j others near to them than one more or less; 0 if no
+        j stands out. Clusters that are part of a distribution differ in size from sample to sample:
+        their sizes are Poisson, and give no peak above `LARGEST_PEAK`.
     """
-    gaps = np.diff(logs, axis=1)
-    order = np.arange(1, gaps.shape[1] + 1)
-    spacings = gaps * order
+    gaps, others = np.diff(logs, axis=1), np.arange(1, logs.shape[1])
+    spacings = gaps * others
     # Gaps beyond the near duplicates: with these, a median of the first ones sees no dimension.
     dimension = math.log(2.0) / max(float(np.median(spacings[:, LARGEST_TWINS:])), 1e-300)
-    wide = spacings * dimension > math.log(gaps.size / FALSE_ALARM)
-    wide &= gaps > LEAST_GAP
-    near = (order * wide).max(axis=1)
-    if near.mean() > MOST_TWINS:
-        return 0.0
-    near = np.where(near <= LARGEST_TWINS, near, 0)
-    few = (near > 0).sum() < min(NEAR_ROWS, NEAR_PART * len(near))
-    return 0.0 if few else float(near.mean())
-
-
-def group_mates(logs: Float, n: int) -> int:
-    """Find the j for which more rows have exactly j others near to them than one more or less.
-
-    0 if no j stands out. Clusters that are part of a distribution differ in size from sample to
-    sample: their sizes are Poisson, and give no peak above `LARGEST_PEAK`.
-    """
-    others = np.arange(1, logs.shape[1])
-    spacings = np.diff(logs, axis=1) * others
+    wide = (spacings * dimension > math.log(gaps.size / FALSE_ALARM)) & (gaps > LEAST_GAP)
+    near, twins = (others * wide).max(axis=1), 0.0
+    if near.mean() <= MOST_TWINS:
+        near = np.where(near <= LARGEST_TWINS, near, 0)
+        enough = (near > 0).sum() >= min(NEAR_ROWS, NEAR_PART * len(near))
+        twins = float(near.mean()) if enough else 0.0
     spacings = spacings[(spacings > 0.0).all(axis=1)]  # equal distances: features of few values
     if len(spacings) < 2 or others.size < 3:
-        return 0
+        return twins, 0
     mean = spacings.mean(axis=0)
     seen = np.minimum(len(spacings), n / (others + 1.0))  # rows of one group are one observation
     error = spacings.var(axis=0, ddof=1) / (mean**2 * seen)
     noise = np.sqrt(4.0 * error[1:-1] + error[:-2] + error[2:])
     if not (noise > 0.0).all():  # rows on a regular grid
-        return 0
+        return twins, 0
     level = np.log(mean)
     peak = 2.0 * level[1:-1] - level[:-2] - level[2:] - math.log(LARGEST_PEAK)
     z = peak / noise
-    highest = int(z.argmax())
-    if z[highest] <= scipy.special.ndtri(1.0 - FALSE_ALARM / z.size):
-        return 0
-    found = int(others[highest + 1])
-    return 0 if _by_chance(spacings, n, found) > FALSE_ALARM else found
+    mates = int(others[int(z.argmax()) + 1])
+    seen_by_chance = z.max() <= scipy.special.ndtri(1.0 - FALSE_ALARM / z.size)
+    if seen_by_chance or _by_chance(spacings, n, mates) > FALSE_ALARM:
+        mates = 0
+    return twins, mates
 
 
 def _by_chance(spacings: Float, n: int, others: int) -> float:

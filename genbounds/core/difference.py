@@ -69,10 +69,10 @@ class EstimateDifference:
 
         1 where even the shortest interval holds 0, and where there is no noise to compare with.
         """
-        if self.value == 0.0 or not self.noisy:
-            return 1.0
-        if self.own_interval is not None:
+        if self.value != 0.0 and self.own_interval is not None:
             return self._pvalue_of_ends(self.own_interval)
+        if self.value == 0.0 or not self.stderr > 0.0:
+            return 1.0
         from scipy.special import ndtr, stdtr
 
         # An end at 0 has |value| = t standard errors and z² = t² + 2 t shift, where the shift,

@@ -163,7 +163,7 @@ def _of_one_size(pool: Pool) -> bool:
     """Whether most real rows have as many others near to them, and more than a few."""
     one = np.sort(np.unique(pool.unit, return_index=True)[1])  # of a group, of equal rows
     logs = close_rows.log_distances(pool.rows, one)
-    return logs is not None and close_rows.group_mates(logs, one.size) >= TWINS[0]
+    return logs is not None and close_rows.clusters(logs, one.size)[1] >= TWINS[0]
 
 
 def _split(own: NDArray[np.intp], found: Neighbours, pool: Pool) -> list[Diagnostic]:
