@@ -152,7 +152,7 @@ class Moments:
         mean = np.array(validation.as_floats("mean", mean))
         cov = validation.as_floats("cov", cov)
         if mean.ndim != 1 or mean.size < 1:
-            raise InputError(f"must have shape (d,); got shape {mean.shape}.", argument="mean")
+            raise InputError(f"must have shape (d,); got shape {mean.shape}.", "mean")
         if cov.shape != (mean.size, mean.size):
             raise InputError(
                 f"must have shape (d, d) with d = {mean.size}, the length of `mean`; "
@@ -160,15 +160,15 @@ class Moments:
                 argument="cov",
             )
         if not np.isfinite(mean).all():
-            raise InputError("has NaN or infinite entries.", argument="mean")
+            raise InputError("has NaN or infinite entries.", "mean")
         largest = max(float(cov.max()), -float(cov.min()))
         if not largest <= LARGEST_VARIANCE:
             validation.check_finite("cov", cov)
         cov, asymmetry = symmetric_part(cov)
         if not asymmetry <= SYMMETRY_RTOL * largest:
-            raise InputError("is not symmetric: it is not a covariance matrix.", argument="cov")
+            raise InputError("is not symmetric: it is not a covariance matrix.", "cov")
         if not (np.diagonal(cov) >= 0.0).all():
-            raise InputError("has a negative variance on its diagonal.", argument="cov")
+            raise InputError("has a negative variance on its diagonal.", "cov")
         self.mean, self._cov = mean, cov
         self.n = None if n is None else validation.check_count("n", n, minimum=2)
 
@@ -302,9 +302,7 @@ class Moments:
         if self.n is None:
             raise InputError("exactly known moments (n=None) cannot absorb samples.")
         if rows.shape[1] != self.d:
-            raise InputError(
-                f"has {rows.shape[1]} features, these moments have {self.d}.", argument="batch"
-            )
+            raise InputError(f"has {rows.shape[1]} features, these moments have {self.d}.", "batch")
         check_same_encoder({"these moments": self.origin, "`batch`": origin_of(batch)})
         for positions, block in row_blocks(rows):  # all checked before any is absorbed
             validation.check_finite("batch", block, first_row=int(positions[0]))
@@ -504,9 +502,7 @@ def _on_workers(
     found: Moments
     found, kept = validation.on_dask("x", parts[0].compute)
     if (found.n, found.d) != shape:
-        raise InputError(
-            f"has blocks that hold {(found.n, found.d)}, where {shape} was said.", argument="x"
-        )
+        raise InputError(f"has blocks that hold {(found.n, found.d)}, where {shape} was said.", "x")
     return found, kept
 
 

@@ -111,7 +111,7 @@ def shared_units(one: Design | None, two: Design | None, *, least: int = 2) -> N
 def _refuse_common(names: NDArray[Any] | None, others: NDArray[Any] | None, why: str) -> None:
     """Refuse names that stand in both samples of a distance."""
     if names is not None and others is not None and np.isin(names, others).any():
-        raise InputError(f"has {why}", argument="real")
+        raise InputError(f"has {why}", "real")
 
 
 def shared_error(

@@ -134,9 +134,7 @@ def prepare_all(
     """
     given: object = fakes  # callers are not type-checked
     if not (isinstance(given, Mapping) and given):
-        raise InputError(
-            "must map the name of at least one model to its features.", argument="fakes"
-        )
+        raise InputError("must map the name of at least one model to its features.", "fakes")
     check_same_encoder(_origins(fakes, real))
     reference = None if spec.reference == "none" else real
     return spec.prepared(reference, options, list(fakes.values()))
@@ -171,10 +169,10 @@ def estimate_each(
     found = {}
     partners = {} if partners is None else partners
     if not isinstance(partners, Mapping):
-        raise InputError("must map names of models to samples.", argument="partners")
+        raise InputError("must map names of models to samples.", "partners")
     if strangers := [name for name in partners if name not in fakes]:
         raise InputError(
-            f"must be of models that are scored; got {quoted(strangers[0])}.", argument="partners"
+            f"must be of models that are scored; got {quoted(strangers[0])}.", "partners"
         )
     for name, fake in fakes.items():
         with about_model(str(name)):

@@ -125,9 +125,7 @@ def growing_scores(
         half of them: in memory up to 64 MiB, else in ``TMPDIR``.
     """
     if isinstance(x, Moments):
-        raise InputError(
-            "is given by its moments, which have no parts: pass the features.", argument="x"
-        )
+        raise InputError("is given by its moments, which have no parts: pass the features.", "x")
     validation.check_count("halvings", halvings, minimum=0)
     validation.check_count("seed", seed, minimum=0)
     parts_of: Callable[[Any, int, int], Iterator[Any]] = _halves_of_units

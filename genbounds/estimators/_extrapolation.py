@@ -77,9 +77,7 @@ class Subsets:
         smallest = min(5000, n // 10) if self.minimum is None else self.minimum
         check_count("minimum", smallest, minimum=2)
         if not smallest < n:
-            raise InputError(
-                f"must be below the pool's {n} samples; got {smallest}.", argument="minimum"
-            )
+            raise InputError(f"must be below the pool's {n} samples; got {smallest}.", "minimum")
         if self.spacing == "n":
             sizes = np.linspace(smallest, n, self.points)
         else:

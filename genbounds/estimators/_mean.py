@@ -93,7 +93,7 @@ def mean_score(
     level = validation.check_open_unit("level", level)
     if groups is not None:
         if isinstance(values, Sample):
-            raise InputError("is a Sample, which has groups of its own.", argument="values")
+            raise InputError("is a Sample, which has groups of its own.", "values")
         values = Sample(_column("values", values), groups=groups)
     found = mean_estimate(values, bounds=bounds, name="values")
     return found.made_from(values=values).score(level)
@@ -209,7 +209,7 @@ def _bounded(name: str, x: Float, design: Design, bounds: Any) -> OwnInterval:
             argument="bounds",
         )
     if design.seed is not None:
-        raise InputError("know no seeds that groups share; leave them out.", argument="bounds")
+        raise InputError("know no seeds that groups share; leave them out.", "bounds")
     outside = np.flatnonzero((x < low) | (x > high))
     if outside.size:
         raise InputError(

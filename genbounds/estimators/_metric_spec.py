@@ -221,16 +221,14 @@ class MetricSpec:
             )
         if options is not None and not isinstance(options, Mapping):
             raise InputError(
-                f"must be a dict of names and values; got {quoted(options)}.", argument="options"
+                f"must be a dict of names and values; got {quoted(options)}.", "options"
             )
         given = dict(options or {})
         unknown = [name for name in given if name not in self.options]
         if unknown:
             legal = ", ".join(self.options)
             which = f"must be among: {legal}" if legal else "must be empty: it takes none"
-            raise InputError(
-                f"of metric {self.name!r} {which}; got {unknown[0]!r}.", argument="options"
-            )
+            raise InputError(f"of metric {self.name!r} {which}; got {unknown[0]!r}.", "options")
         return given
 
 
@@ -350,9 +348,7 @@ def register_metric(spec: MetricSpec | SmoothScore) -> MetricSpec:
     if not isinstance(spec, MetricSpec) and hasattr(spec, "spec"):
         spec = spec.spec()
     if not isinstance(spec, MetricSpec):
-        raise InputError(
-            f"must be a SmoothScore or a MetricSpec; got {quoted(spec)}.", argument="spec"
-        )
+        raise InputError(f"must be a SmoothScore or a MetricSpec; got {quoted(spec)}.", "spec")
     for name in (spec.name, *spec.aliases):
         given: object = name  # callers are not type-checked
         if not (isinstance(given, str) and given.isprintable() and _NAME.fullmatch(given)):

@@ -266,7 +266,7 @@ def score_over_scramblings(
         rows = generate(np.asarray(sobol_normal(d, method=method, rng=stream).draw(n)))
         if hasattr(rows, "__len__") and len(rows) != n:
             raise InputError(
-                f"must return a row for each of {n} latents; got {len(rows)}.", argument="generate"
+                f"must return a row for each of {n} latents; got {len(rows)}.", "generate"
             )
         inner.append(_checked(statistic(rows)))
     mean = mean_by_design(np.array([float(one) for one in inner]), row_design(replicates))
@@ -308,6 +308,6 @@ def _checked(found: Any) -> Any:
         finite = False
     if not finite:
         raise InputError(
-            f"must return one finite number, or a Score; got {quoted(found)}.", argument="statistic"
+            f"must return one finite number, or a Score; got {quoted(found)}.", "statistic"
         )
     return found

@@ -157,7 +157,7 @@ def two_level(
     level = check_open_unit("level", level)
     given: object = beta  # callers are not type-checked
     if given is not None and not (isinstance(given, int | float) and abs(given) <= LARGEST_BETA):
-        raise InputError(f"must be a number, or None; got {quoted(beta)}.", argument="beta")
+        raise InputError(f"must be a number, or None; got {quoted(beta)}.", "beta")
     expensive, cheap = as_rows("expensive", expensive), as_rows("cheap", cheap)
     cheap_more = as_rows("cheap_more", cheap_more)
     spec = metric_spec(metric)
@@ -212,7 +212,7 @@ def with_partner(prepared: Prepared, plain: Estimate, expensive: Any, partner: A
 def split_partner(expensive: Any, partner: Any) -> tuple[Any, Any]:
     """Split a partner's sample into the rows that it has in common with the model, and the rest."""
     if not (np.ndim(features_of(expensive)) and np.ndim(features_of(partner))):
-        raise InputError("must be an array of rows, and so must the model.", argument="partner")
+        raise InputError("must be an array of rows, and so must the model.", "partner")
     n, total = len(features_of(expensive)), len(features_of(partner))
     ids, theirs = (x.groups if isinstance(x, Sample) else None for x in (expensive, partner))
     if ids is None or theirs is None:
@@ -234,7 +234,7 @@ def split_partner(expensive: Any, partner: Any) -> tuple[Any, Any]:
             argument="partner",
         )
     if rows.size == total:
-        raise InputError("has no draws beside the common ones.", argument="partner")
+        raise InputError("has no draws beside the common ones.", "partner")
     place = np.empty(n, dtype=np.intp)
     place[order] = rows[other]
     return partner[place], partner[np.flatnonzero(~common)]

@@ -362,7 +362,7 @@ def common_classes(
     names = list(dict.fromkeys((*fake, *real)))
     if len(names) == 1:
         raise InputError(
-            "has one class only: score it without classes (frechet_distance).", argument="labels"
+            "has one class only: score it without classes (frechet_distance).", "labels"
         )
     for argument, side in (("labels", fake), ("real_labels", real)):
         few = [name for name in names if name not in side or side[name].size < LEAST_ROWS]

@@ -409,9 +409,7 @@ def infinity(
 ) -> Estimate:
     """FD∞: the generated rows extrapolated in 1/N, the reference as it is."""
     if fake.rows is None or fake.n is None:
-        raise InputError(
-            "must be features for the estimator 'infinity', not moments.", argument="fake"
-        )
+        raise InputError("must be features for the estimator 'infinity', not moments.", "fake")
     n = fake.n
     pair = FrechetPair(fake, real, every_row=every_row)
     expanded = pair.expand()
