@@ -385,12 +385,8 @@ def _order(side: FrechetSample) -> tuple[float, float, float]:
 
 def debias_by_expansion(pair: FrechetPair, directions: int) -> Estimate:
     """Take off the bias of second order, and of third order where a sample is not large."""
-    samples, roots, plain, expanded = (
-        pair.samples,
-        pair.directions.roots,
-        pair.plugin(),
-        pair.expand(),
-    )
+    samples, roots = pair.samples, pair.directions.roots
+    expanded, plain = pair.expand(), pair.plugin()
     errors, shared, shared_variance = expanded.errors, expanded.shared, expanded.shared_variance
     worst, small = 1.0, [False, False]
     warnings: list[Diagnostic] = []
