@@ -308,8 +308,8 @@ SPENT = 0.1
 """Of the error probability, on the simultaneous interval (theirs)."""
 
 SAME_ESTIMATE = 1e-9
-"""Standard errors, nearer than which to the least another estimate is the same one, rounded, and
-nearer than which no limit is: the law between two such would be rounding."""
+"""Standard errors, nearer than which to the least another estimate is the same one, rounded; at
+least so far apart are the limits of its law."""
 
 
 def winner_interval(
