@@ -309,7 +309,7 @@ SPENT = 0.1
 
 SAME_ESTIMATE = 1e-9
 """Standard errors, nearer than which to the least another estimate is the same one, rounded; at
-least so far apart are the limits of its law."""
+least so far away is its distribution cut off."""
 
 
 def winner_interval(
