@@ -262,8 +262,6 @@ SMALL = 0.25
 MANY = 0.02
 """... and is worth a line from this share on."""
 
-Counts = Mapping[str, int]
-
 _WITHOUT_LOSS = dict.fromkeys(("PNG", "BMP", "TIFF", "PPM", "array"), "without loss, as PNG")
 
 
@@ -275,94 +273,73 @@ def picture_warnings(origins: Mapping[str, Mapping[str, str]]) -> list[Diagnosti
     origins : mapping of str to mapping
         Metadata of every sample by its name, the one that others are compared with first.
     """
-    seen = {name: _counts(origin.get(PICTURES)) for name, origin in origins.items()}
-    seen = {name: facts for name, facts in seen.items() if facts}
+    read = {name: _facts(origin.get(PICTURES)) for name, origin in origins.items()}
+    seen = {name: facts for name, facts in read.items() if facts}
     found = []
     for name, facts in seen.items():
-        looked, lost = sum(facts["side"].values()), facts["lost"]
-        if turned := lost.get("turned"):
+        sides, lost = facts["side"], facts["lost"]
+        looked, usual = sides.total(), _median(sides)
+        if turned := lost["turned"]:
             found.append(warn_of("turned-pictures", name=name, n=turned, of=looked))
         tool = origins[name].get("encoder", "").startswith("inception:")
-        if (deep := lost.get("deep")) and tool:
+        if (deep := lost["deep"]) and tool:
             found.append(warn_of("clipped-pictures", name=name, n=deep, of=looked))
-        usual = _median(facts["side"])
-        small = sum(n for side, n in facts["side"].items() if float(side) <= SMALL * usual)
+        small = sum(n for side, n in sides.items() if float(side) <= SMALL * usual)
         if small >= MANY * looked:
             found.append(warn_of("thumbnails", name=name, n=small, of=looked, side=round(usual)))
-    return found + _unlike_folders(seen)
-
-
-def _unlike_folders(seen: Mapping[str, Mapping[str, Counts]]) -> list[Diagnostic]:
-    """Warn of folders that differ from the first, a line for each fact."""
-    if not seen:
-        return []
-    found = []
-    first = next(iter(seen))
     words = {"format": "file format", "side": "resolution", "mode": "colour mode"}
     for fact, what in words.items():
-        counts = {name: _named(fact, facts[fact]) for name, facts in seen.items()}
-        others = [name for name in counts if _differ(fact, counts[first], counts[name])]
+        first, *others = seen or [""]
+        others = [name for name in others if _differ(seen[first][fact], seen[name][fact], fact)]
         if others:
-            shown = "; ".join(f"{name}: {_most(fact, counts[name])}" for name in (first, *others))
+            shown = "; ".join(
+                f"{name}: {_most(fact, seen[name][fact])}" for name in (first, *others)
+            )
             found.append(warn_of("unlike-pictures", what=what, shown=shown))
     return found
 
 
-def _named(fact: str, counts: Counts) -> Counts:
-    """Put formats that store the same pixels together."""
-    if fact != "format":
-        return counts
-    found = Counter[str]()
-    for name, n in counts.items():
-        found[_WITHOUT_LOSS.get(name, name)] += n
-    return found
+def _facts(text: str | None) -> dict[str, Counter[str]]:
+    """Read what was counted in one folder; empty if there is nothing, or it is damaged.
+
+    Formats that store the same pixels are one.
+    """
+    found = {name: Counter[str]() for name in FACTS}
+    try:
+        facts = json.loads(text or "null")
+        for name, counts in found.items():
+            for key, n in facts[name].items():
+                if not 0 < int(n) < 2**53 or (name == "side" and not 0.0 < float(key) < math.inf):
+                    return {}
+                counts[_WITHOUT_LOSS.get(key, key)] += int(n)
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError, OverflowError):
+        return {}
+    return found if all(found[name] for name in ("format", "mode", "side")) else {}
 
 
-def _differ(fact: str, one: Counts, two: Counts) -> bool:
+def _differ(one: Counter[str], two: Counter[str], fact: str) -> bool:
     """Whether two folders differ in more than the draw of their pictures."""
     if fact == "side":
         middle = (_median(one) + _median(two)) / 2.0
-        one, two = _split(one, middle), _split(two, middle)
-    n, m = sum(one.values()), sum(two.values())
-    for key in {*one, *two}:
-        k, j = one.get(key, 0), two.get(key, 0)
-        share = (k + j) / (n + m)
-        noise = math.sqrt(share * (1.0 - share) * (1.0 / n + 1.0 / m))
-        if abs(k / n - j / m) > max(LARGE_GAP, SURE * noise):
-            return True
-    return False
+        large = [sum(n for side, n in c.items() if float(side) > middle) for c in (one, two)]
+        one, two = (
+            Counter(up=k, down=c.total() - k) for k, c in zip(large, (one, two), strict=True)
+        )
+    n, m = one.total(), two.total()
+    k, j = (np.array([counts[key] for key in one | two], dtype=float) for counts in (one, two))
+    share = (k + j) / (n + m)
+    noise = np.sqrt(share * (1.0 - share) * (1.0 / n + 1.0 / m))
+    return bool((np.abs(k / n - j / m) > np.maximum(LARGE_GAP, SURE * noise)).any())
 
 
-def _split(sides: Counts, middle: float) -> Counts:
-    large = sum(n for side, n in sides.items() if float(side) > middle)
-    return {"larger": large, "smaller": sum(sides.values()) - large}
+def _median(sides: Counter[str]) -> float:
+    order = sorted(sides, key=float)
+    below = np.cumsum([sides[side] for side in order])
+    return float(order[int(np.searchsorted(below, below[-1] / 2.0))])
 
 
-def _median(sides: Counts) -> float:
-    left = sum(sides.values()) / 2.0
-    for side in sorted(sides, key=float):
-        left -= sides[side]
-        if left <= 0.0:
-            return float(side)
-    return 0.0
-
-
-def _most(fact: str, counts: Counts) -> str:
+def _most(fact: str, counts: Counter[str]) -> str:
     if fact == "side":
         return f"{_median(counts):.0f} pixels"
     name = max(sorted(counts), key=lambda key: counts[key])
-    return f"{display(name, limit=40)} ({percent(counts[name] / sum(counts.values()))})"
-
-
-def _counts(text: str | None) -> dict[str, Counts]:
-    """Read the facts of one folder; empty if there are none, or they are damaged."""
-    try:
-        facts = json.loads(text or "null")
-        found = {name: {str(k): int(n) for k, n in facts[name].items()} for name in FACTS}
-        sides = [float(side) for side in found["side"]]
-        counts = [n for each in found.values() for n in each.values()]
-    except (AttributeError, KeyError, RecursionError, TypeError, ValueError, OverflowError):
-        return {}
-    whole = all(found[name] for name in ("format", "mode", "side"))
-    good = whole and min(counts) > 0 and all(0.0 < side < math.inf for side in sides)
-    return found if good else {}  # type: ignore[return-value]
+    return f"{display(name, limit=40)} ({percent(counts[name] / counts.total())})"

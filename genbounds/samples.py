@@ -254,22 +254,20 @@ def converted(name: str, x: Any) -> Any:
 def check_labels(name: str, labels: Any, n: int) -> NDArray[Any]:
     """Return one integer or string per row."""
     array = as_numpy(name, labels)
+    kind = array.dtype.kind
     if array.shape != (n,):
-        raise InputError(
-            f"must have shape ({n},), one id per row; got shape {array.shape}.", argument=name
-        )
-    if array.dtype.kind == "O" and all(isinstance(label, str) for label in array):
-        array = array.astype(str)
-    if array.dtype.kind == "f" and (array == np.floor(array)).all():
-        if (np.abs(array) < 2.0**53).all():  # whole numbers, as tables often hold them
-            array = array.astype(np.int64)
-    if array.dtype.kind not in "iuUb":
-        lost = array.dtype.kind == "O" or (array.dtype.kind == "f" and np.isnan(array).any())
+        fault = f"must have shape ({n},), one id per row; got shape {array.shape}"
+    elif kind in "iuUb":
+        return array
+    elif kind == "O" and all(isinstance(label, str) for label in array):
+        return array.astype(str)
+    elif kind == "f" and (array == np.floor(array)).all() and (np.abs(array) < 2.0**53).all():
+        return array.astype(np.int64)  # whole numbers, as tables often hold them
+    else:
+        lost = kind == "O" or (kind == "f" and np.isnan(array).any())
         missing = " (an id is missing)" if lost else ""
-        raise InputError(
-            f"must hold integers or strings{missing}; got dtype {array.dtype}.", argument=name
-        )
-    return array
+        fault = f"must hold integers or strings{missing}; got dtype {array.dtype}"
+    raise InputError(f"{fault}.", argument=name)
 
 
 def weights_at(shares: Any, strata: NDArray[Any] | None, weights: Any) -> Float | None:
@@ -304,13 +302,13 @@ def check_weights(name: str, weights: Any, n: int) -> Float:
     """Return weights of n rows, divided by their sum."""
     w = np.array(as_floats(name, weights))
     if w.shape != (n,):
-        raise InputError(
-            f"must have shape ({n},), one weight per row; got {w.shape}.", argument=name
-        )
-    if not (np.isfinite(w).all() and (w >= 0.0).all()):
-        raise InputError("must be finite and non-negative.", argument=name)
-    if int((w > 0.0).sum()) < 2:
-        raise InputError("must be positive for at least 2 rows.", argument=name)
-    w /= w.max()  # a sum of huge weights would overflow
-    normalised: Float = w / w.sum()
-    return normalised
+        fault = f"must have shape ({n},), one weight per row; got {w.shape}"
+    elif not (np.isfinite(w).all() and (w >= 0.0).all()):
+        fault = "must be finite and non-negative"
+    elif int((w > 0.0).sum()) < 2:
+        fault = "must be positive for at least 2 rows"
+    else:
+        w /= w.max()  # a sum of huge weights would overflow
+        normalised: Float = w / w.sum()
+        return normalised
+    raise InputError(f"{fault}.", argument=name)

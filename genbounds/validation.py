@@ -182,51 +182,46 @@ def check_features(name: str, x: Any, *, minimum: int = 2) -> NDArray[Any]:
 
     Finiteness is checked by whoever reads the rows, block by block (`check_finite`).
     """
+    first = x[0] if isinstance(x, (list, tuple)) and x else x
     # Of its type: a table may have a column of that name.
     if getattr(type(x), "quasi_random", False) is True:
-        raise InputError(
+        fault = (
             "comes from quasi-random points, whose rows are not independent: an interval "
             "for independent rows is invalid. Use `score_over_scramblings`, or pass "
-            "np.asarray(...) and ignore the interval.",
-            argument=name,
+            "np.asarray(...) and ignore the interval"
         )
-    first = x[0] if isinstance(x, (list, tuple)) and x else x
-    if isinstance(first, (str, os.PathLike)):
-        raise InputError(
-            f"{'is the name of a file' if first is x else 'holds names of files'}: read it first, "
-            "with genbounds.files.read_features(...) or, for statistics, "
-            "genbounds.Moments.load(...).",
-            argument=name,
+    elif isinstance(first, (str, os.PathLike)):
+        what = "is the name of a file" if first is x else "holds names of files"
+        fault = (
+            f"{what}: read it first, with genbounds.files.read_features(...) or, for statistics, "
+            "genbounds.Moments.load(...)"
         )
-    array = as_numpy(name, x)
-    if array.dtype.kind not in "fiub":
-        what = f"dtype {array.dtype}" if array.ndim else f"an object of type {type(x).__name__}"
-        what = display(what, limit=100)
-        raise InputError(
-            f"must hold real numbers; got {what}. "
-            "Pass a float array of shape (n, d), one row per sample.",
-            argument=name,
-        )
-    if array.ndim != 2:
-        raise InputError(
-            f"must have shape (n, d), one row per sample; got shape {array.shape}.", argument=name
-        )
-    n, d = array.shape
-    if d < 1:
-        raise InputError(f"has no features: its shape is {array.shape}.", argument=name)
-    if n < minimum:
-        raise InputError(f"needs at least {minimum} samples (rows); got {n}.", argument=name)
-    if array.dtype.kind == "f":
-        return array
-    if array.dtype.itemsize == 8 and array.size:
-        least, most = int(array.min()), int(array.max())
-        if max(-least, most) > LARGEST_INTEGER:
-            raise InputError(
-                f"has the integer {most if most > LARGEST_INTEGER else least}, which float64 "
-                "cannot hold exactly: subtract a common number from all features.",
-                argument=name,
+    else:
+        array = x if type(x) is np.ndarray else as_numpy(name, x)
+        if array.dtype.kind not in "fiub":
+            what = f"dtype {array.dtype}" if array.ndim else f"an object of type {type(x).__name__}"
+            fault = (
+                f"must hold real numbers; got {display(what, limit=100)}. "
+                "Pass a float array of shape (n, d), one row per sample"
             )
-    return array.astype(np.float64)
+        elif array.ndim != 2:
+            fault = f"must have shape (n, d), one row per sample; got shape {array.shape}"
+        elif array.shape[1] < 1:
+            fault = f"has no features: its shape is {array.shape}"
+        elif len(array) < minimum:
+            fault = f"needs at least {minimum} samples (rows); got {len(array)}"
+        elif array.dtype.kind == "f":
+            return array
+        else:
+            long = array.dtype.itemsize == 8 and array.size
+            largest = max(int(array.min()), int(array.max()), key=abs) if long else 0
+            if abs(largest) <= LARGEST_INTEGER:
+                return array.astype(np.float64)
+            fault = (
+                f"has the integer {largest}, which float64 cannot hold exactly: subtract a common "
+                "number from all features"
+            )
+    raise InputError(f"{fault}.", argument=name)
 
 
 LARGEST_INTEGER = 1 << 53
@@ -245,16 +240,12 @@ def check_finite(name: str, block: Float, *, first_row: int = 0) -> None:
     bad = np.flatnonzero((infinite if infinite.any() else large).any(axis=1))
     if not bad.size:
         return
-    where = f"in row {first_row + bad[0]}"
-    if not infinite.any():
-        raise InputError(
-            f"has entries beyond {LARGEST_ENTRY:g} {where}, whose squares overflow: divide all "
-            "samples by a common number.",
-            argument=name,
-        )
-    kind = "NaN" if np.isnan(block[bad[0]]).any() else "an infinite value"
-    reason = f"has {kind} {where}: drop the row, or fix the encoder that made it."
-    raise InputError(reason, argument=name)
+    what = f"entries beyond {LARGEST_ENTRY:g}"
+    remedy = ", whose squares overflow: divide all samples by a common number"
+    if infinite.any():
+        what = "NaN" if np.isnan(block[bad[0]]).any() else "an infinite value"
+        remedy = ": drop the row, or fix the encoder that made it"
+    raise InputError(f"has {what} in row {first_row + bad[0]}{remedy}.", argument=name)
 
 
 def check_same_dimension(name_a: str, d_a: int, name_b: str, d_b: int) -> None:
