@@ -8,14 +8,14 @@ import json
 import logging
 import os
 import tarfile
-import zipfile
+from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -195,22 +195,59 @@ class Texts(Source):
 # --- archives -------------------------------------------------------------------------------------
 
 
+class _Member(NamedTuple):
+    """An image in an archive: its size there, packed too, and what reads it."""
+
+    name: str
+    size: int
+    packed: int
+    read: Callable[[], bytes]
+
+
 class _Archive(Source):
+    """Images in an archive, which is opened once for all that is read of it together."""
+
     kind: Kind = "images"
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
+    @abstractmethod
+    def _members(self) -> Iterator[_Member]:
+        """Yield the images in their order; their names are known in the end."""
+
+    def items(self, start: int = 0) -> Iterator[Item]:
+        with readable(self._path):
+            yield from map(self._item, islice(self._members(), start, None))
+        self._check_not_empty()
+
+    def pick(self, numbers: Iterable[int]) -> Iterator[tuple[int, Item]]:
+        wanted = set(numbers)
+        with suppress(InputError), readable(self._path):
+            for number, member in enumerate(self._members()):
+                if number in wanted:
+                    with suppress(InputError):
+                        yield number, self._item(member)
+
     def _label(self, name: str) -> str:
         return f"{display(self._path)} ({display(name, limit=80)})"
 
-    def _empty(self) -> InputError:
-        return InputError(f"{display(self._path)}: has no images ({', '.join(IMAGES)}).")
+    def _check_not_empty(self) -> None:
+        if not self._names:
+            raise InputError(f"{display(self._path)}: has no images ({', '.join(IMAGES)}).")
 
-    def _check_size(self, name: str, size: int, packed: int) -> None:
-        if size > _LARGEST_MEMBER:
-            raise InputError(f"{self._label(name)}: is larger than any image: take it out.")
-        check_bomb(self._label(name), size, packed, "images")
+    def _item(self, member: _Member) -> Item:
+        label = self._label(member.name)
+        if member.size > _LARGEST_MEMBER:
+            raise InputError(f"{label}: is larger than any image: take it out.")
+        check_bomb(label, member.size, member.packed, "images")
+        try:
+            return Item(label, member.read())
+        except Exception as error:  # every way of packing has its own
+            raise InputError(
+                f"{label}: cannot be read ({display(error, limit=80)}): "
+                "write the archive again, without a password."
+            ) from error
 
 
 class Zip(_Archive):
@@ -219,42 +256,23 @@ class Zip(_Archive):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         with open_zip(path) as archive:
-            members = sorted(archive.filelist, key=lambda member: member.filename)
-            for member in members:
+            for info in archive.filelist:
                 # Compare both names of what is no image: one flipped bit, and it was one. Those of
                 # an image are compared when it is read.
-                if not is_image(member.filename):
+                if not is_image(info.filename):
                     with suppress(RuntimeError):  # it has a password, or is packed in no known way
-                        archive.open(member).close()
-        self._members = [member for member in members if is_image(member.filename)]
-        self._names = [member.filename for member in self._members]
-        if not self._names:
-            raise self._empty()
-        self.count = len(self._names)
+                        archive.open(info).close()
+        self.count = sum(1 for _ in self._members())
+        self._check_not_empty()
 
-    def items(self, start: int = 0) -> Iterator[Item]:
-        with readable(self._path), open_zip(self._path) as archive:
-            for member in self._members[start:]:
-                yield self._item(archive, member)
-
-    def pick(self, numbers: Iterable[int]) -> Iterator[tuple[int, Item]]:
-        """Yield the items of these `numbers` from the archive, opened once."""
-        wanted = sorted(number for number in set(numbers) if number < len(self._members))
-        with suppress(InputError), readable(self._path), open_zip(self._path) as archive:
-            for number in wanted:
-                with suppress(InputError):
-                    yield number, self._item(archive, self._members[number])
-
-    def _item(self, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Item:
-        label = self._label(member.filename)
-        self._check_size(member.filename, member.file_size, member.compress_size)
-        try:
-            return Item(label, archive.read(member))
-        except Exception as error:  # every way of packing has its own
-            raise InputError(
-                f"{label}: cannot be read ({display(error, limit=80)}): "
-                "write the archive again, without a password."
-            ) from error
+    def _members(self) -> Iterator[_Member]:
+        with open_zip(self._path) as archive:
+            images = [info for info in archive.filelist if is_image(info.filename)]
+            images.sort(key=lambda info: info.filename)
+            self._names = [info.filename for info in images]
+            for info in images:
+                read = partial(archive.read, info)
+                yield _Member(info.filename, info.file_size, info.compress_size, read)
 
 
 class Tar(_Archive):
@@ -268,56 +286,38 @@ class Tar(_Archive):
         super().__init__(path)
         if ending_of(path) == ".tar":
             self.count = sum(1 for _ in self._members())
-            if not self.count:
-                raise self._empty()
+            self._check_not_empty()
 
-    def _members(self) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
-        plain, last = ending_of(self._path) == ".tar", -1
-        opened: IO[bytes] | gzip.GzipFile = (
-            open(self._path, "rb") if plain else gzip.open(self._path)
-        )
+    def _members(self) -> Iterator[_Member]:
+        packed, last = self._path.stat().st_size, -1
+        plain = ending_of(self._path) == ".tar"
+        opened: Any = open(self._path, "rb") if plain else gzip.open(self._path)
         reader: Any = _InPieces(opened)
         names = []
         with opened, tarfile.open(fileobj=reader, mode="r:", tarinfo=_Header) as archive:
-            for member in archive:
-                if member.offset <= last:  # a negative size sends tarfile back, for ever
+            for info in archive:
+                if info.offset <= last:  # a negative size sends tarfile back, for ever
                     raise tarfile.ReadError("its members go round in a circle")
-                last = member.offset
-                if (member.issym() or member.islnk()) and is_image(member.name):
+                last = info.offset
+                if (info.issym() or info.islnk()) and is_image(info.name):
                     raise InputError(
-                        f"{self._label(member.name)}: is a link to {display(member.linkname)}: "
+                        f"{self._label(info.name)}: is a link to {display(info.linkname)}: "
                         "pack the images themselves (tar --dereference --hard-dereference)."
                     )
-                if member.isfile() and is_image(member.name):
-                    names.append(member.name)
-                    yield archive, member
+                if info.isfile() and is_image(info.name):
+                    names.append(info.name)
+                    yield _Member(info.name, info.size, packed, partial(_content, archive, info))
                 archive.members = []  # type: ignore[attr-defined]  # else it remembers every member that it has seen
             if not plain:  # the checksum stands at the end
                 for _ in iter(partial(opened.read, _LARGEST_READ), b""):
                     pass
         self._names = names
 
-    def items(self, start: int = 0) -> Iterator[Item]:
-        with readable(self._path):
-            for archive, member in islice(self._members(), start, None):
-                yield self._item(archive, member)
-        if not self._names:
-            raise self._empty()
 
-    def pick(self, numbers: Iterable[int]) -> Iterator[tuple[int, Item]]:
-        """Yield the items of these `numbers` in one pass: each by itself would read all before."""
-        wanted = set(numbers)
-        with suppress(InputError), readable(self._path):
-            for number, (archive, member) in enumerate(self._members()):
-                if number in wanted:
-                    yield number, self._item(archive, member)
-
-    def _item(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> Item:
-        self._check_size(member.name, member.size, self._path.stat().st_size)
-        file = archive.extractfile(member)
-        assert file is not None  # it is a regular file
-        content = b"".join(iter(partial(file.read, _LARGEST_READ), b""))
-        return Item(self._label(member.name), content)
+def _content(archive: tarfile.TarFile, info: tarfile.TarInfo) -> bytes:
+    file = archive.extractfile(info)
+    assert file is not None  # it is a regular file
+    return b"".join(iter(partial(file.read, _LARGEST_READ), b""))
 
 
 class _Header(tarfile.TarInfo):
