@@ -142,11 +142,11 @@ def reading(source: str) -> list[int]:
 
 FOREIGN = {
     "genbounds/features/encoders/_request.py": 1,
-    "genbounds/files/_foreign.py": 1,
+    "genbounds/files/_formats.py": 1,
     "genbounds/simulate/arms/_frechet.py": 1,
 }
 """Lines that read messages of PyTorch and NumPy: two shorten them to a line; in
-_foreign.py nothing but the text tells a pickle from a damaged file, and either is refused."""
+_formats.py nothing but the text tells a pickle from a damaged file, and either is refused."""
 
 
 def test_no_decision_reads_prose():

@@ -24,8 +24,10 @@ from genbounds.files._content import LABEL_KEYS, Labels, Statistics
 from genbounds.files._content import USUAL_LABELS as USUAL_LABELS
 from genbounds.files._content import Contents as Contents
 from genbounds.files._content import check_bomb as check_bomb
-from genbounds.files._foreign import SAFE as SAFE
-from genbounds.files._foreign import library as library
+from genbounds.files._formats import KNOWN_PACKS as KNOWN_PACKS
+from genbounds.files._formats import SAFE as SAFE
+from genbounds.files._formats import library as library
+from genbounds.files._formats import open_zip as open_zip
 from genbounds.files._open import FORMATS, Path, Paths
 from genbounds.files._open import atomic_write as atomic_write
 from genbounds.files._open import contents_of as contents_of
@@ -34,8 +36,6 @@ from genbounds.files._open import read_header as read_header
 from genbounds.files._open import reason_of as reason_of
 from genbounds.files._open import shards_of as shards_of
 from genbounds.files._open import written_aside as written_aside
-from genbounds.files._plain import KNOWN_PACKS as KNOWN_PACKS
-from genbounds.files._plain import open_zip as open_zip
 from genbounds.files._write import check_name as check_name
 from genbounds.files._write import clear as clear
 from genbounds.files._write import locked as locked

@@ -27,8 +27,12 @@ from genbounds._process import scratch_folder
 from genbounds._text import display, quoted
 from genbounds.files import _content
 from genbounds.files._content import Contents, Stored, npy_contents
-from genbounds.files._foreign import parquet_contents, torch_contents
-from genbounds.files._plain import npz_contents, safetensors_contents
+from genbounds.files._formats import (
+    npz_contents,
+    parquet_contents,
+    safetensors_contents,
+    torch_contents,
+)
 from genbounds.origins import NOTED, STAMPS, Part, check_same_encoder, part_order
 from genbounds.validation import InputError, check_finite
 

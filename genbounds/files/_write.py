@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from genbounds._text import display
 from genbounds.files._content import DIGEST_KEY, METADATA_KEY, NAMES_KEY, digest_of
+from genbounds.files._formats import header_of
 from genbounds.files._open import atomic_write, open_at_once, reason_of, written_aside
-from genbounds.files._plain import header_of
 from genbounds.validation import Float, InputError
 
 _WRITTEN = {"features": (".safetensors", ".npy", ".npz"), "statistics": (".npz",)}

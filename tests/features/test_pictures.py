@@ -11,10 +11,10 @@ import pytest
 from PIL import Image
 from scipy import stats
 
-from genbounds import features
 from genbounds.cli import main
 from genbounds.features import extract, load_encoder, open_source, origin_warnings
 from genbounds.files import read_metadata
+from genbounds.validation import InputError
 
 RNG = np.random.default_rng(0)
 N = 20
@@ -135,7 +135,7 @@ def test_a_damaged_picture_is_left_to_its_reader(tmp_path):
     (real / "0003.png").write_bytes(b"no picture")
     counts = open_source([real]).survey()
     assert sum(counts["side"].values()) == N - 1
-    with pytest.raises(features.sources._source.InputError, match="0003"):
+    with pytest.raises(InputError, match="0003"):
         origin(real)
 
 

@@ -10,8 +10,14 @@ from typing import Any
 
 from genbounds.features._encoder import Encoder
 from genbounds.features.encoders import _inception, _networks, _python
-from genbounds.features.encoders._request import PRECISIONS, Request
-from genbounds.features.encoders._weights import Weights, fetch, find_weights, offline
+from genbounds.features.encoders._request import (
+    PRECISIONS,
+    Request,
+    Weights,
+    fetch,
+    find_weights,
+    offline,
+)
 from genbounds.origins import RANDOM
 from genbounds.validation import InputError, check_choice, meant
 

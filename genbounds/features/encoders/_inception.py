@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from genbounds.features._encoder import Encoder, Preprocessing, as_picture
 from genbounds.features.encoders._networks import load_script
-from genbounds.features.encoders._request import Request, followed_by, read_weights
-from genbounds.features.encoders._weights import Weights
+from genbounds.features.encoders._request import Request, Weights, followed_by, read_weights
 from genbounds.validation import InputError
 
 # The name holds the first eight digits, as torch.hub checks them. torch-fidelity publishes the

@@ -16,8 +16,16 @@ from numpy.typing import NDArray
 from genbounds._process import silenced
 from genbounds._text import display
 from genbounds.features._encoder import Encoder, FunctionEncoder, stack_images
-from genbounds.features.encoders._request import Request, check_weights, followed_by, read_weights
-from genbounds.features.encoders._weights import Weights, file_digest, find_weights, versions
+from genbounds.features.encoders._request import (
+    Request,
+    Weights,
+    check_weights,
+    file_digest,
+    find_weights,
+    followed_by,
+    read_weights,
+    versions,
+)
 from genbounds.validation import InputError
 
 # --- torchvision --------------------------------------------------------------------------------

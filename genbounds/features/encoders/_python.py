@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from genbounds._text import display
 from genbounds.features._encoder import Encoder, FunctionEncoder, evaluating, rgb, stack_images
 from genbounds.features._extract import encode
-from genbounds.features.encoders._request import Request
-from genbounds.features.encoders._weights import file_digest, versions
+from genbounds.features.encoders._request import Request, file_digest, versions
 from genbounds.validation import InputError, as_numpy
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from genbounds._text import display
 from genbounds.features._encoder import Kind
-from genbounds.features.sources import _items
-from genbounds.features.sources._items import ARCHIVES as ARCHIVES
-from genbounds.features.sources._items import TEXTS as TEXTS
-from genbounds.features.sources._items import Given as Given
+from genbounds.features.sources import _source
+from genbounds.features.sources._source import ARCHIVES as ARCHIVES
 from genbounds.features.sources._source import IMAGES as IMAGES
+from genbounds.features.sources._source import TEXTS as TEXTS
+from genbounds.features.sources._source import Given as Given
 from genbounds.features.sources._source import Item as Item
 from genbounds.features.sources._source import Source as Source
 from genbounds.features.sources._source import ending_of, readable
@@ -83,7 +83,7 @@ def open_source(
                 f"{display(path)} holds {part.kind} and {display(inputs[0])} {parts[0].kind}: "
                 "encode them separately."
             )
-    source = parts[0] if len(parts) == 1 else _items.Chain(parts)
+    source = parts[0] if len(parts) == 1 else _source.Chain(parts)
     source.inputs = tuple(map(Path, inputs))
     return source
 
@@ -95,21 +95,21 @@ def _open(path: Path, items: Kind | None, field: str) -> Source:
         if not path.exists():
             raise InputError(f"{shown}: no such file or folder: check the path.")
         if path.is_dir():
-            return _items.Files(path, "files" if items == "files" else "images")
+            return _source.Files(path, "files" if items == "files" else "images")
         if not path.is_file():  # a pipe, for whose writer this would wait
             raise InputError(f"{shown}: is not a regular file: save it to disk first.")
         if items == "files":
             raise InputError(f'{shown}: is a file: `items` "files" takes a folder.')
         if ending == ".zip":
-            return _items.Zip(path)
+            return _source.Zip(path)
         if ending in ARCHIVES:
-            return _items.Tar(path)
+            return _source.Tar(path)
         if ending in TEXTS:
-            return _items.Texts(path, field=field)
+            return _source.Texts(path, field=field)
         if items == "images" or (items is None and _holds_images(path)):
-            return _items.Stacked(path)
+            return _source.Stacked(path)
         if ending in FORMATS or ending == ".pth":
-            return _items.Rows(path)
+            return _source.Rows(path)
     raise InputError(
         f"{shown}: has no known ending: give a folder of images, an archive "
         f"({', '.join(ARCHIVES)}), texts ({', '.join(TEXTS)}) or features ({', '.join(FORMATS)})."

@@ -1,27 +1,37 @@
-"""What all inputs have in common: items in a fixed order, each with a name for errors; images."""
+"""Every kind of input: items in a fixed order, each with a name for errors.
+
+Folders, arrays, texts, items in memory, archives; several as one.
+"""
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import io
+import json
+import logging
 import math
 import os
 import stat
+import tarfile
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds import files
 from genbounds._process import silenced
 from genbounds._text import display
 from genbounds.features._encoder import Kind
-from genbounds.files import open_at_once
-from genbounds.origins import FACTS
+from genbounds.files import check_bomb, open_at_once, open_zip
+from genbounds.origins import FACTS, STAMPS, check_same_encoder
 from genbounds.validation import InputError
 
 
@@ -227,3 +237,371 @@ def _regular(path: Path) -> IO[bytes]:
         file.close()
         raise InputError("is not a regular file: take it out of the folder")
     return file
+
+
+_log = logging.getLogger("genbounds.features")
+
+# --- kinds of input -------------------------------------------------------------------------------
+
+TEXTS = (".txt", ".jsonl")
+ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
+# An image of Pillow's largest legal size takes less; more is no image.
+_LARGEST_MEMBER = 1 << 30
+_LARGEST_READ = 1 << 24
+
+
+class Files(Source):
+    """All files below a folder, or all images, in the order of their relative paths."""
+
+    def __init__(self, folder: Path, kind: Kind) -> None:
+        self._path, self.kind = folder, kind
+        self._names = sorted(self._walk(folder, "", set()))
+        if not self._names:
+            what = "files" if kind == "files" else f"images ({', '.join(IMAGES)})"
+            found = f"has no {what}" if os.listdir(folder) else "is empty"
+            raise InputError(f"{display(folder)}: {found}: check the path.")
+        self.count = len(self._names)
+
+    def _walk(self, folder: Path, prefix: str, seen: set[str]) -> Iterator[str]:
+        """Yield the relative paths of all files, links followed; each folder once."""
+        where = os.path.realpath(folder)
+        if where in seen:  # a link that leads back
+            return
+        seen.add(where)
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                name = prefix + entry.name
+                if entry.is_dir():
+                    yield from self._walk(folder / entry.name, f"{name}/", seen)
+                elif is_image(name) if self.kind == "images" else "/." not in f"/{name}":
+                    if not entry.is_file():
+                        dangling = entry.is_symlink() and not os.path.exists(entry)
+                        what = "a link to a file that is gone" if dangling else "not a regular file"
+                        raise InputError(f"{display(entry)}: is {what}: take it out of the folder.")
+                    yield name
+
+    def fingerprint(self) -> str:
+        digest = hashlib.sha256()
+        for name in self._names:
+            try:
+                status = (self._path / name).stat()
+            except OSError as error:
+                raise InputError(
+                    f"{display(self._path / name)}: was removed meanwhile: run this again."
+                ) from error
+            digest.update(os.fsencode(name))
+            digest.update(f" {status.st_size} {status.st_mtime_ns}\n".encode())
+        return digest.hexdigest()
+
+    def items(self, start: int = 0) -> Iterator[Item]:
+        for name in self._names[start:]:
+            yield Item(display(self._path / name), self._path / name)
+
+
+class Stacked(Source):
+    """Images in one array, as samplers leave them."""
+
+    kind: Kind = "images"
+    count: int
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.count = files.image_count(path)
+
+    def labels(self) -> dict[str, NDArray[Any]]:
+        return files.label_arrays(self._path, self.count)
+
+    def items(self, start: int = 0) -> Iterator[Item]:
+        for number, image in enumerate(files.stream_images(self._path, start), start=start):
+            yield Item(f"{display(self._path)}, image {number}", image)
+
+
+class Rows(Stacked):
+    """Features that somebody computed already."""
+
+    kind: Kind = "rows"
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.count = len(files.read_features(path))
+
+    def origin(self) -> Mapping[str, str]:
+        known = files.read_metadata(self._path)
+        return {key: value for key, value in known.items() if key not in STAMPS}
+
+    def items(self, start: int = 0) -> Iterator[Item]:
+        # A plain view: memmap's own indexing is slow.
+        rows = np.asarray(files.read_features(self._path))
+        shown = display(self._path)
+        for number in range(start, len(rows)):
+            yield Item(f"{shown}, row {number}", rows[number])
+
+
+class Given(Source):
+    """Items that are in memory already: what a live arm drew."""
+
+    def __init__(self, items: Iterable[Any], *, kind: Kind, label: str) -> None:
+        self._items, self._label, self.kind = list(items), label, kind
+        self.count = len(self._items)
+
+    def fingerprint(self) -> str:
+        return ""
+
+    def items(self, start: int = 0) -> Iterator[Item]:
+        for number in range(start, len(self._items)):
+            yield Item(f"{self._label}, item {number}", self._items[number])
+
+
+class Texts(Source):
+    """The lines of a text file, or the texts in a JSON-lines file; blank lines separate."""
+
+    kind: Kind = "texts"
+
+    def __init__(self, path: Path, *, field: str) -> None:
+        self._path, self._field = path, field
+        self.count = sum(1 for _ in self._lines())
+        if not self.count:
+            raise InputError(f"{display(path)}: has no text: write one text per line.")
+
+    def _lines(self) -> Iterator[tuple[int, bytes]]:
+        with self._path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    yield number, line
+
+    def fingerprint(self) -> str:
+        return f"{super().fingerprint()} {self._field}"
+
+    def items(self, start: int = 0) -> Iterator[Item]:
+        with readable(self._path):
+            for number, line in islice(self._lines(), start, None):
+                label = f"{display(self._path)}, line {number}"
+                try:
+                    text = self._text(line, "utf-8-sig" if number == 1 else "utf-8")
+                except (RecursionError, ValueError, KeyError) as error:
+                    raise InputError(f"{label}: {self._what_is_wrong(error)}.") from error
+                yield Item(label, text)
+
+    def _text(self, line: bytes, encoding: str) -> str:
+        text = line.decode(encoding).strip()
+        if ending_of(self._path) == ".jsonl":
+            content = json.loads(text)
+            text = content[self._field] if isinstance(content, dict) else content
+            if not isinstance(text, str):
+                raise KeyError(self._field)
+            text.encode()
+        return text
+
+    def _what_is_wrong(self, error: Exception) -> str:
+        if isinstance(error, UnicodeDecodeError):
+            return "is not UTF-8: convert the file"
+        if isinstance(error, UnicodeEncodeError):
+            return "holds half of a surrogate pair, which is not a character: write the text again"
+        if isinstance(error, json.JSONDecodeError):
+            return f"is not JSON ({error.msg})"
+        if isinstance(error, KeyError):
+            return f"has no text called {self._field!r}: name the key with --field"
+        # Thousands of brackets, or of digits.
+        return "is not a text: write a string, or an object that has one"
+
+
+# --- archives -------------------------------------------------------------------------------------
+
+
+class _Member(NamedTuple):
+    """An image in an archive: its size there, packed too, and what reads it."""
+
+    name: str
+    size: int
+    packed: int
+    read: Callable[[], bytes]
+
+
+class _Archive(Source):
+    """Images in an archive, which is opened once for all that is read of it together."""
+
+    kind: Kind = "images"
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @abstractmethod
+    def _members(self) -> Iterator[_Member]:
+        """Yield the images in their order; their names are known in the end."""
+
+    def items(self, start: int = 0) -> Iterator[Item]:
+        with readable(self._path):
+            yield from map(self._item, islice(self._members(), start, None))
+        self._check_not_empty()
+
+    def pick(self, numbers: Iterable[int]) -> Iterator[tuple[int, Item]]:
+        wanted = set(numbers)
+        with suppress(InputError), readable(self._path):
+            for number, member in enumerate(self._members()):
+                if number in wanted:
+                    with suppress(InputError):
+                        yield number, self._item(member)
+
+    def _label(self, name: str) -> str:
+        return f"{display(self._path)} ({display(name, limit=80)})"
+
+    def _check_not_empty(self) -> None:
+        if not self._names:
+            raise InputError(f"{display(self._path)}: has no images ({', '.join(IMAGES)}).")
+
+    def _item(self, member: _Member) -> Item:
+        label = self._label(member.name)
+        if member.size > _LARGEST_MEMBER:
+            raise InputError(f"{label}: is larger than any image: take it out.")
+        check_bomb(label, member.size, member.packed, "images")
+        try:
+            return Item(label, member.read())
+        except Exception as error:  # every way of packing has its own
+            raise InputError(
+                f"{label}: cannot be read ({display(error, limit=80)}): "
+                "write the archive again, without a password."
+            ) from error
+
+
+class Zip(_Archive):
+    """The images in a zip archive, in the order of their names."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        with open_zip(path) as archive:
+            for info in archive.filelist:
+                # Compare both names of what is no image: one flipped bit, and it was one. Those of
+                # an image are compared when it is read.
+                if not is_image(info.filename):
+                    with suppress(RuntimeError):  # it has a password, or is packed in no known way
+                        archive.open(info).close()
+        self.count = sum(1 for _ in self._members())
+        self._check_not_empty()
+
+    def _members(self) -> Iterator[_Member]:
+        with open_zip(self._path) as archive:
+            images = [info for info in archive.filelist if is_image(info.filename)]
+            images.sort(key=lambda info: info.filename)
+            self._names = [info.filename for info in images]
+            for info in images:
+                read = partial(archive.read, info)
+                yield _Member(info.filename, info.file_size, info.compress_size, read)
+
+
+class Tar(_Archive):
+    """The images in a tar archive, a webdataset shard for one, in their order there.
+
+    Read as a stream: no index is kept. A compressed archive is not counted beforehand, which would
+    unpack it once more.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        if ending_of(path) == ".tar":
+            self.count = sum(1 for _ in self._members())
+            self._check_not_empty()
+
+    def _members(self) -> Iterator[_Member]:
+        packed, last = self._path.stat().st_size, -1
+        plain = ending_of(self._path) == ".tar"
+        opened: Any = open(self._path, "rb") if plain else gzip.open(self._path)
+        reader: Any = _InPieces(opened)
+        names = []
+        with opened, tarfile.open(fileobj=reader, mode="r:", tarinfo=_Header) as archive:
+            for info in archive:
+                if info.offset <= last:  # a negative size sends tarfile back, for ever
+                    raise tarfile.ReadError("its members go round in a circle")
+                last = info.offset
+                if (info.issym() or info.islnk()) and is_image(info.name):
+                    raise InputError(
+                        f"{self._label(info.name)}: is a link to {display(info.linkname)}: "
+                        "pack the images themselves (tar --dereference --hard-dereference)."
+                    )
+                if info.isfile() and is_image(info.name):
+                    names.append(info.name)
+                    yield _Member(info.name, info.size, packed, partial(_content, archive, info))
+                archive.members = []  # type: ignore[attr-defined]  # else it remembers every member that it has seen
+            if not plain:  # the checksum stands at the end
+                for _ in iter(partial(opened.read, _LARGEST_READ), b""):
+                    pass
+        self._names = names
+
+
+def _content(archive: tarfile.TarFile, info: tarfile.TarInfo) -> bytes:
+    file = archive.extractfile(info)
+    assert file is not None  # it is a regular file
+    return b"".join(iter(partial(file.read, _LARGEST_READ), b""))
+
+
+class _Header(tarfile.TarInfo):
+    """The header of a member; tarfile takes a damaged one for the end of the archive."""
+
+    @classmethod
+    def fromtarfile(cls, archive: tarfile.TarFile) -> Any:
+        try:
+            return super().fromtarfile(archive)
+        except (tarfile.InvalidHeaderError, tarfile.TruncatedHeaderError) as error:  # type: ignore[attr-defined]
+            raise tarfile.ReadError(str(error)) from error
+
+
+class _InPieces:
+    """A file for tarfile, which reads a name or a comment of any size that a header claims."""
+
+    def __init__(self, file: IO[bytes] | gzip.GzipFile) -> None:
+        self._file: Any = file
+        self.tell, self.seek = file.tell, file.seek
+
+    def read(self, size: int) -> Any:
+        if size > _LARGEST_READ:
+            raise tarfile.ReadError(f"a header announces {size} bytes")
+        return self._file.read(size)
+
+
+# --- several inputs -------------------------------------------------------------------------------
+
+
+class Chain(Source):
+    """Several inputs of one kind, one after the other."""
+
+    def __init__(self, parts: Sequence[Source]) -> None:
+        self._parts = parts
+        self.kind = parts[0].kind
+        counts = [part.count for part in parts]
+        self.count = None if None in counts else sum(count or 0 for count in counts)
+
+    def fingerprint(self) -> str:
+        return "\n".join(part.fingerprint() for part in self._parts)
+
+    def origin(self) -> Mapping[str, str]:
+        origins = {f"input {number}": part.origin() for number, part in enumerate(self._parts, 1)}
+        check_same_encoder(origins)
+        return next((origin for origin in origins.values() if origin), {})
+
+    def labels(self) -> dict[str, NDArray[Any]]:
+        found = [part.labels() for part in self._parts]
+        common = set.intersection(*(set(labels) for labels in found))
+        for name in sorted(set().union(*found) - common):
+            _log.warning("%s are not kept: some inputs have none.", name)
+        return {name: np.concatenate([labels[name] for labels in found]) for name in sorted(common)}
+
+    def survey(self, looked: int = 1000) -> dict[str, Counter[str]]:
+        found: dict[str, Counter[str]] = {}
+        for part in self._parts:
+            for fact, counts in part.survey(-(-looked // len(self._parts))).items():
+                found[fact] = found.get(fact, Counter()) + counts
+        return found
+
+    def names(self) -> Sequence[str]:
+        found = [part.names() for part in self._parts]
+        return [name for names in found for name in names] if all(found) else ()
+
+    def items(self, start: int = 0) -> Iterator[Item]:
+        if self.count is None:  # of what is not counted, all is read
+            every = chain.from_iterable(part.items() for part in self._parts)
+            yield from islice(every, start, None)
+            return
+        for part in self._parts:
+            count = part.count or 0
+            if start < count:
+                yield from part.items(start)
+            start = max(start - count, 0)

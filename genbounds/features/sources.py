@@ -1,17 +1,24 @@
-"""Every kind of input: folders, arrays, texts, items in memory, archives; several as one."""
+"""What is to be encoded: folders and archives of images, texts, arrays; one item after another.
+
+Items come in an order that does not depend on the file system, each with a name for errors, so that
+the same input gives the same rows. Archives are read member by member and never unpacked.
+"""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import json
 import logging
+import math
 import os
+import stat
 import tarfile
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -21,14 +28,221 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds import files
+from genbounds._process import silenced
 from genbounds._text import display
 from genbounds.features._encoder import Kind
-from genbounds.features.sources._source import IMAGES, Item, Source, ending_of, is_image, readable
-from genbounds.files import check_bomb, open_zip
-from genbounds.origins import STAMPS, check_same_encoder
+from genbounds.files import FORMATS, check_bomb, image_count, open_at_once, open_zip
+from genbounds.origins import FACTS, STAMPS, check_same_encoder
 from genbounds.validation import InputError
 
+
+class Item(NamedTuple):
+    """One item to encode: its name in errors, and its content."""
+
+    label: str
+    content: Any
+
+
+class Source(ABC):
+    """Items to encode, in a fixed order.
+
+    Attributes
+    ----------
+    kind : {"images", "texts", "files", "rows"}
+    count : int or None
+        How many items; None where only reading all of it would tell.
+    inputs : tuple of Path
+        What `open_source` was given.
+    """
+
+    kind: Kind
+    count: int | None = None
+    inputs: tuple[Path, ...] = ()
+    _path: Path
+    _names: Sequence[str] = ()
+
+    def fingerprint(self) -> str:
+        """Return a text that changes when the content does (names, sizes, times)."""
+        status = self._path.stat()
+        return f"{self._path.name} {status.st_size} {status.st_mtime_ns}"
+
+    @abstractmethod
+    def items(self, start: int = 0) -> Iterator[Item]:
+        """Yield the items from number `start` on."""
+
+    def decode(self, content: Any) -> Any:
+        """Turn an item's content into what encoders take; called from several threads."""
+        picture = self.kind == "images" and isinstance(content, (Path, bytes))
+        return _decode_image(content) if picture else content
+
+    def origin(self) -> Mapping[str, str]:
+        """Return what the input says of the encoder that made it, if it holds features."""
+        return {}
+
+    def labels(self) -> dict[str, NDArray[Any]]:
+        """Return labels (n,) of the items, by name; complete once all items have been read.
+
+        By default the sub-folders that they lie in, if there are at least two.
+        """
+        folders = [name.rpartition("/")[0] or "." for name in self._names]
+        if len(set(folders)) < 2:
+            return {}
+        shown = {folder: display(folder, limit=None) for folder in set(folders)}
+        return {"labels": np.array([shown[folder] for folder in folders])}
+
+    def names(self) -> Sequence[str]:
+        """Return what the items are called within the input; complete once all have been read.
+
+        Empty where items are known by their number alone.
+        """
+        return self._names
+
+    def pick(self, numbers: Iterable[int]) -> Iterator[tuple[int, Item]]:
+        """Yield the items of these `numbers`; what cannot be read is left out."""
+        for number in sorted(set(numbers)):
+            with suppress(InputError):
+                yield from ((number, item) for item in islice(self.items(number), 1))
+
+    def survey(self, looked: int = 1000) -> dict[str, Counter[str]]:
+        """Count what the headers of about `looked` pictures say, all through the input.
+
+        Returns
+        -------
+        dict of str to Counter
+            Of `genbounds.origins.FACTS`; empty if the items are no pictures.
+        """
+        if self.kind != "images":
+            return {}
+        found: dict[str, Counter[str]] = {fact: Counter() for fact in FACTS}
+        if self.count is None:  # an archive that is read from its beginning
+            items: Iterable[Item] = islice(self.items(), looked)
+        else:
+            step = -(-self.count // looked)
+            items = (item for _, item in self.pick(range(0, self.count, step)))
+        with suppress(InputError):  # who reads the items says what is wrong with them
+            for item in items:
+                with suppress(InputError):
+                    for fact, value in _facts_of(item.content).items():
+                        found[fact][value] += 1
+        return found
+
+
+def item_names(names: Sequence[str]) -> NDArray[np.str_]:
+    """Return `names` as file formats take them: text, escaped where it is not printable."""
+    return np.array([display(name, limit=None) for name in names], dtype=np.str_)
+
+
+def _ending_of(path: Path) -> str:
+    name = path.name.lower()
+    return ".tar.gz" if name.endswith(".tar.gz") else path.suffix.lower()
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Turn what reading raises into one InputError."""
+    try:
+        yield
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:  # of the disk, of a zip, of a tar: no list of them is complete
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise InputError(
+            f"{display(path)}: cannot be read ({display(reason or error)}): "
+            "check its permissions, or write it again."
+        ) from error
+
+
+# --- images ---------------------------------------------------------------------------------------
+
+IMAGES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm", ".pgm")
+# What a file may be, whatever it is called. Others run programs: EPS starts Ghostscript.
+_FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "TIFF", "GIF", "PPM")
+# Photographs shrink 10- to 50-fold. What claims more than `_BOMB_PIXELS` values from less than
+# 1/`_BOMB_RATIO` of that is refused before it takes the memory.
+_BOMB_RATIO = 200
+_ORIENTATION = 0x0112
+_BOMB_PIXELS = 1 << 26
+
+
+def _is_image(name: str) -> bool:
+    path = Path(name)
+    hidden = any(part.startswith((".", "__MACOSX")) for part in path.parts)
+    return path.suffix.lower() in IMAGES and not hidden
+
+
+def _decode_image(content: Path | bytes) -> Any:
+    """Open an image and read its pixels."""
+    with _opened(content) as image:
+        image.load()
+        return image.copy()
+
+
+def _facts_of(content: Any) -> dict[str, str]:
+    """Say what the header of an image, or an array, tells of `genbounds.origins.FACTS`."""
+    if isinstance(content, np.ndarray):
+        height, width = content.shape[:2]
+        return _facts("array", "RGB" if content.shape[2:] == (3,) else "L", height * width)
+    with _opened(content) as image:
+        facts = _facts(image.format, image.mode, math.prod(image.size))
+        if image.getexif().get(_ORIENTATION, 1) != 1:
+            facts["lost"] = "turned"
+        elif image.mode.startswith(("I", "F")) and image.getextrema()[1] > 255:
+            facts["lost"] = "deep"
+        return facts
+
+
+def _facts(form: str, mode: str, area: int) -> dict[str, str]:
+    return {"format": form, "mode": mode, "side": f"{math.sqrt(area):.4g}"}
+
+
+@contextmanager
+def _opened(content: Path | bytes) -> Iterator[Any]:
+    """Open an image, whose pixels are read by whoever asks for them."""
+    from PIL import Image, UnidentifiedImageError
+
+    with io.BytesIO(content) if isinstance(content, bytes) else _regular(content) as file:
+        stored = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        try:
+            # Between once and twice Pillow's limit it warns; that may still be a photograph. It
+            # does when it opens a file, not when it decodes it, which several threads do at once.
+            with silenced(Image.DecompressionBombWarning):
+                opened = Image.open(file, formats=_FORMATS)
+            with opened as image:
+                pixels = math.prod(image.size) * len(image.getbands())
+                if pixels > _BOMB_PIXELS and pixels > _BOMB_RATIO * stored:
+                    width, height = image.size
+                    raise InputError(
+                        f"is an image of {width} × {height} in {stored:,} bytes, which no "
+                        "photograph is: if it is genuine, save it at the encoder's size"
+                    )
+                yield image
+        except InputError:
+            raise
+        except UnidentifiedImageError as error:  # its text holds an address, or the path again
+            known = ", ".join(_FORMATS)
+            raise InputError(f"is not an image of a known format ({known})") from error
+        except Image.DecompressionBombError as error:
+            raise InputError(f"is too large an image ({display(error, limit=80)})") from error
+        except Exception as error:  # every plug-in has its own
+            raise InputError(f"is a damaged image ({display(error, limit=80)})") from error
+
+
+def _regular(path: Path) -> IO[bytes]:
+    """Open a file; refuse a pipe."""
+    try:
+        file = open_at_once(path)
+    except OSError as error:
+        raise InputError(f"cannot be read ({display(error.strerror)})") from error
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise InputError("is not a regular file: take it out of the folder")
+    return file
+
+
 _log = logging.getLogger("genbounds.features")
+
+# --- kinds of input -------------------------------------------------------------------------------
 
 TEXTS = (".txt", ".jsonl")
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
@@ -37,7 +251,7 @@ _LARGEST_MEMBER = 1 << 30
 _LARGEST_READ = 1 << 24
 
 
-class Files(Source):
+class _Files(Source):
     """All files below a folder, or all images, in the order of their relative paths."""
 
     def __init__(self, folder: Path, kind: Kind) -> None:
@@ -60,7 +274,7 @@ class Files(Source):
                 name = prefix + entry.name
                 if entry.is_dir():
                     yield from self._walk(folder / entry.name, f"{name}/", seen)
-                elif is_image(name) if self.kind == "images" else "/." not in f"/{name}":
+                elif _is_image(name) if self.kind == "images" else "/." not in f"/{name}":
                     if not entry.is_file():
                         dangling = entry.is_symlink() and not os.path.exists(entry)
                         what = "a link to a file that is gone" if dangling else "not a regular file"
@@ -85,7 +299,7 @@ class Files(Source):
             yield Item(display(self._path / name), self._path / name)
 
 
-class Stacked(Source):
+class _Stacked(Source):
     """Images in one array, as samplers leave them."""
 
     kind: Kind = "images"
@@ -103,7 +317,7 @@ class Stacked(Source):
             yield Item(f"{display(self._path)}, image {number}", image)
 
 
-class Rows(Stacked):
+class _Rows(_Stacked):
     """Features that somebody computed already."""
 
     kind: Kind = "rows"
@@ -132,14 +346,16 @@ class Given(Source):
         self.count = len(self._items)
 
     def fingerprint(self) -> str:
+        """Return nothing: they are not read again."""
         return ""
 
     def items(self, start: int = 0) -> Iterator[Item]:
+        """Yield them from number `start` on."""
         for number in range(start, len(self._items)):
             yield Item(f"{self._label}, item {number}", self._items[number])
 
 
-class Texts(Source):
+class _Texts(Source):
     """The lines of a text file, or the texts in a JSON-lines file; blank lines separate."""
 
     kind: Kind = "texts"
@@ -160,7 +376,7 @@ class Texts(Source):
         return f"{super().fingerprint()} {self._field}"
 
     def items(self, start: int = 0) -> Iterator[Item]:
-        with readable(self._path):
+        with _readable(self._path):
             for number, line in islice(self._lines(), start, None):
                 label = f"{display(self._path)}, line {number}"
                 try:
@@ -171,7 +387,7 @@ class Texts(Source):
 
     def _text(self, line: bytes, encoding: str) -> str:
         text = line.decode(encoding).strip()
-        if ending_of(self._path) == ".jsonl":
+        if _ending_of(self._path) == ".jsonl":
             content = json.loads(text)
             text = content[self._field] if isinstance(content, dict) else content
             if not isinstance(text, str):
@@ -217,13 +433,13 @@ class _Archive(Source):
         """Yield the images in their order; their names are known in the end."""
 
     def items(self, start: int = 0) -> Iterator[Item]:
-        with readable(self._path):
+        with _readable(self._path):
             yield from map(self._item, islice(self._members(), start, None))
         self._check_not_empty()
 
     def pick(self, numbers: Iterable[int]) -> Iterator[tuple[int, Item]]:
         wanted = set(numbers)
-        with suppress(InputError), readable(self._path):
+        with suppress(InputError), _readable(self._path):
             for number, member in enumerate(self._members()):
                 if number in wanted:
                     with suppress(InputError):
@@ -250,7 +466,7 @@ class _Archive(Source):
             ) from error
 
 
-class Zip(_Archive):
+class _Zip(_Archive):
     """The images in a zip archive, in the order of their names."""
 
     def __init__(self, path: Path) -> None:
@@ -259,7 +475,7 @@ class Zip(_Archive):
             for info in archive.filelist:
                 # Compare both names of what is no image: one flipped bit, and it was one. Those of
                 # an image are compared when it is read.
-                if not is_image(info.filename):
+                if not _is_image(info.filename):
                     with suppress(RuntimeError):  # it has a password, or is packed in no known way
                         archive.open(info).close()
         self.count = sum(1 for _ in self._members())
@@ -267,7 +483,7 @@ class Zip(_Archive):
 
     def _members(self) -> Iterator[_Member]:
         with open_zip(self._path) as archive:
-            images = [info for info in archive.filelist if is_image(info.filename)]
+            images = [info for info in archive.filelist if _is_image(info.filename)]
             images.sort(key=lambda info: info.filename)
             self._names = [info.filename for info in images]
             for info in images:
@@ -275,7 +491,7 @@ class Zip(_Archive):
                 yield _Member(info.filename, info.file_size, info.compress_size, read)
 
 
-class Tar(_Archive):
+class _Tar(_Archive):
     """The images in a tar archive, a webdataset shard for one, in their order there.
 
     Read as a stream: no index is kept. A compressed archive is not counted beforehand, which would
@@ -284,13 +500,13 @@ class Tar(_Archive):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        if ending_of(path) == ".tar":
+        if _ending_of(path) == ".tar":
             self.count = sum(1 for _ in self._members())
             self._check_not_empty()
 
     def _members(self) -> Iterator[_Member]:
         packed, last = self._path.stat().st_size, -1
-        plain = ending_of(self._path) == ".tar"
+        plain = _ending_of(self._path) == ".tar"
         opened: Any = open(self._path, "rb") if plain else gzip.open(self._path)
         reader: Any = _InPieces(opened)
         names = []
@@ -299,12 +515,12 @@ class Tar(_Archive):
                 if info.offset <= last:  # a negative size sends tarfile back, for ever
                     raise tarfile.ReadError("its members go round in a circle")
                 last = info.offset
-                if (info.issym() or info.islnk()) and is_image(info.name):
+                if (info.issym() or info.islnk()) and _is_image(info.name):
                     raise InputError(
                         f"{self._label(info.name)}: is a link to {display(info.linkname)}: "
                         "pack the images themselves (tar --dereference --hard-dereference)."
                     )
-                if info.isfile() and is_image(info.name):
+                if info.isfile() and _is_image(info.name):
                     names.append(info.name)
                     yield _Member(info.name, info.size, packed, partial(_content, archive, info))
                 archive.members = []  # type: ignore[attr-defined]  # else it remembers every member that it has seen
@@ -347,7 +563,7 @@ class _InPieces:
 # --- several inputs -------------------------------------------------------------------------------
 
 
-class Chain(Source):
+class _Chain(Source):
     """Several inputs of one kind, one after the other."""
 
     def __init__(self, parts: Sequence[Source]) -> None:
@@ -392,3 +608,94 @@ class Chain(Source):
             if start < count:
                 yield from part.items(start)
             start = max(start - count, 0)
+
+
+def is_media(path: Path) -> bool:
+    """Whether a path is something to encode, rather than a file of features."""
+    return media_kind(path) is not None
+
+
+def media_kind(path: Path) -> str | None:
+    """Say what there is to encode at `path`, in words; None if it is a file of features."""
+    if path.is_dir():
+        return "a folder of images"
+    if path.name.lower().endswith(ARCHIVES):
+        return "an archive of images"
+    if path.name.lower().endswith(TEXTS):
+        return "a file of texts"
+    return "an array of images" if _holds_images(path) else None
+
+
+def _holds_images(path: Path) -> bool:
+    """Whether a NumPy file is an array of images; not, if it is damaged: its reader says so."""
+    if _ending_of(path) not in (".npy", ".npz"):
+        return False
+    try:
+        return image_count(path) > 0
+    except InputError:
+        return False
+
+
+def open_source(
+    inputs: Sequence[str | os.PathLike[str]], *, items: Kind | None = None, field: str = "text"
+) -> Source:
+    """Open what is to be encoded.
+
+    Parameters
+    ----------
+    inputs : sequence of path-like
+        Folders of images (searched through, in the order of their paths), ``.zip`` or ``.tar``
+        archives of them (webdataset shards), ``.npy`` or ``.npz`` with a uint8 array of images,
+        ``.txt`` (a text per line), ``.jsonl``, or files of
+        features (rows). Several are read one after the other as one.
+    items : {"images", "texts", "files", "rows"}, optional
+        What to take them for; decided by their names if not given. "files": the paths of all
+        files in a folder, for encoders that read them themselves (audio, video).
+    field : str
+        The key of the text in a ``.jsonl`` file of objects.
+
+    Raises
+    ------
+    InputError
+        If one is missing, empty, unreadable or of another kind than the first.
+    """
+    if not inputs:
+        raise InputError("no input: name a folder or a file.")
+    parts = [_open(Path(path), items, field) for path in inputs]
+    for path, part in zip(inputs, parts, strict=True):
+        if part.kind != parts[0].kind:
+            raise InputError(
+                f"{display(path)} holds {part.kind} and {display(inputs[0])} {parts[0].kind}: "
+                "encode them separately."
+            )
+    source = parts[0] if len(parts) == 1 else _Chain(parts)
+    source.inputs = tuple(map(Path, inputs))
+    return source
+
+
+def _open(path: Path, items: Kind | None, field: str) -> Source:
+    shown = display(path)
+    ending = _ending_of(path)
+    with _readable(path):
+        if not path.exists():
+            raise InputError(f"{shown}: no such file or folder: check the path.")
+        if path.is_dir():
+            return _Files(path, "files" if items == "files" else "images")
+        if not path.is_file():  # a pipe, for whose writer this would wait
+            raise InputError(f"{shown}: is not a regular file: save it to disk first.")
+        if items == "files":
+            raise InputError(f'{shown}: is a file: `items` "files" takes a folder.')
+        if ending == ".zip":
+            return _Zip(path)
+        if ending in ARCHIVES:
+            return _Tar(path)
+        if ending in TEXTS:
+            return _Texts(path, field=field)
+        if items == "images" or (items is None and _holds_images(path)):
+            return _Stacked(path)
+        if ending in FORMATS or ending == ".pth":
+            return _Rows(path)
+    raise InputError(
+        f"{shown}: has no known ending: give a folder of images, an archive "
+        f"({', '.join(ARCHIVES)}), texts ({', '.join(TEXTS)}) or features ({', '.join(FORMATS)})."
+    )
