@@ -150,12 +150,6 @@ def extract(
     batch = check_count("batch", batch)
     block = BLOCK if block is None else check_count("block", block)
     block = -(-max(block, 2) // batch) * batch
-    if part is not None and out is not None and Path(out).suffix.lower() == ".npy":
-        raise InputError(
-            "is not told by a .npy file, and the parts could not be checked: write .safetensors "
-            "or .npz.",
-            argument="part",
-        )
     return _Job(
         source=source,
         encoder=encoder,
@@ -166,31 +160,33 @@ def extract(
         workers=min(os.cpu_count() or 1, 8) if workers is None else check_count("workers", workers),
         replace=replace,
         progress=progress or (lambda done, total, remark: None),
-        part=None if part is None else _share(source, part, batch),
+        part=None if part is None else _share(source, part, batch, out),
     ).run()
 
 
-def _share(source: Source, part: object, batch: int) -> Part:
+def _share(source: Source, part: object, batch: int, out: str | os.PathLike[str] | None) -> Part:
     """Return the part of the items that is asked for."""
-    if not isinstance(part, tuple) or len(part) != 2:
-        raise InputError(f"must be (i, k), two whole numbers; got {quoted(part)}.", argument="part")
-    number, of = (check_count("part", value) for value in part)
-    if number > of:
-        raise InputError(f"asks for share {number} of {of}: the last is {of}.", argument="part")
-    if source.count is None:
-        raise InputError(
+    if out is not None and Path(out).suffix.lower() == ".npy":
+        fault = (
+            "is not told by a .npy file, and the parts could not be checked: write .safetensors "
+            "or .npz"
+        )
+    elif not isinstance(part, tuple) or len(part) != 2:
+        fault = f"must be (i, k), two whole numbers; got {quoted(part)}"
+    elif (number := check_count("part", part[0])) > (of := check_count("part", part[1])):
+        fault = f"asks for share {number} of {of}: the last is {of}"
+    elif source.count is None:
+        fault = (
             "needs to know how many items there are, which a packed archive does not say: unpack "
-            ".tar.gz to .tar.",
-            argument="part",
+            ".tar.gz to .tar"
         )
-    share = Part.share(number, of, count=source.count, batch=batch)
-    if share.start == share.stop:
-        raise InputError(
-            f"{number} of {of} has no items: {source.count} make {-(-source.count // batch)} "
-            f"batches of {batch}. Use fewer parts.",
-            argument="part",
-        )
-    return share
+    else:
+        share = Part.share(number, of, count=source.count, batch=batch)
+        if share.start < share.stop:
+            return share
+        made = f"{source.count} make {-(-source.count // batch)} batches of {batch}"
+        fault = f"{number} of {of} has no items: {made}. Use fewer parts"
+    raise InputError(f"{fault}.", argument="part")
 
 
 def encode(encoder: Encoder, items: Iterable[Any], *, batch: int = 64) -> NDArray[Any]:
@@ -561,24 +557,18 @@ class RunningMoments:
     def __init__(self, folder: Path, run: str) -> None:
         self._path, self._run = folder / "moments.npz", run
         self._total: Moments | None = None
+        self.rows = self.d = 0
         if self._path.is_file():
             self._total = _kept(self._path, run, "statistics", Moments.load)
             if self._total is None:
                 _log.warning("%s: is damaged: computed again.", display(self._path))
-
-    @property
-    def rows(self) -> int:
-        """Rows done."""
-        return 0 if self._total is None else self._total.n or 0
-
-    @property
-    def d(self) -> int:
-        """Features of a row."""
-        return 0 if self._total is None else self._total.d
+            else:
+                self.rows, self.d = self._total.n or 0, self._total.d
 
     def add(self, rows: NDArray[Any]) -> None:
         """Take one more block into account."""
         self._total = _merged(self._total, rows)
+        self.rows, self.d = self.rows + len(rows), rows.shape[1]
         if self.rows > 1:  # one row has no covariance, and is the whole input
             self._total.save(self._path, metadata={"run": self._run})
 

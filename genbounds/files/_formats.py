@@ -299,17 +299,15 @@ def torch_contents(file: IO[bytes], size: int, shown: str) -> Contents:
     try:
         with _numpy_stand_ins(torch):
             content = _load(torch, file, size)
-    except OSError as error:
-        if error.errno is not None:  # of the disk, not of PyTorch's reader
-            raise
-        raise _damaged(shown) from error
     except Exception as error:
-        if "weights" in str(error).lower():  # PyTorch's own message fills a screen
-            raise InputError(
-                f"{shown}: holds pickled Python objects, which are never loaded: "
-                "save one tensor, or a dict of tensors, with torch.save."
-            ) from error
-        raise _damaged(shown) from error
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # of the disk, not of PyTorch's reader
+        if "weights" not in str(error).lower():  # PyTorch's own message fills a screen
+            raise _damaged(shown) from error
+        raise InputError(
+            f"{shown}: holds pickled Python objects, which are never loaded: "
+            "save one tensor, or a dict of tensors, with torch.save."
+        ) from error
     named = content if isinstance(content, dict) else {"features": content}
     members: dict[str, Callable[[], Stored]] = {
         str(key): partial(_stored, torch, value, shown) for key, value in named.items()
@@ -363,9 +361,8 @@ def _stored(torch: Any, value: Any, shown: str) -> Stored:
             "save one tensor, or a dict of tensors, with torch.save."
         )
     if value.layout != torch.strided or value.is_complex() or value.is_quantized:
-        raise InputError(
-            f"{shown}: holds a sparse, complex or quantised tensor: save it dense and real."
-        )
+        fault = "holds a sparse, complex or quantised tensor: save it dense and real"
+        raise InputError(f"{shown}: {fault}.")
     # A view can claim any shape on a few bytes.
     stored = value.untyped_storage().nbytes()
     if value.numel() * value.element_size() > stored:
@@ -408,14 +405,12 @@ class StoredArray:
     def array(self) -> NDArray[Any]:
         """Build the array, of plain numbers or not at all."""
         try:
-            if not (isinstance(self.type, _StoredType) and isinstance(self.content, bytes)):
+            kind, code = self.type, str(self.type.code)
+            if not (isinstance(kind, _StoredType) and isinstance(self.content, bytes)):
                 raise ValueError("an array without its numbers")
-            code = str(self.type.code)
             if not (code[:1] in "fiub" and code[1:].isdigit()):
                 raise ValueError(f"an array of {display(code, limit=40)}")
-            dtype = np.dtype(code)
-            if self.type.order == ">":
-                dtype = dtype.newbyteorder(">")
+            dtype = np.dtype(f">{code}" if kind.order == ">" else code)
             order: Literal["F", "C"] = "F" if self.fortran else "C"
             return np.frombuffer(self.content, dtype=dtype).reshape(self.shape, order=order)
         except (AttributeError, TypeError) as error:  # made of nothing; a type that is none
