@@ -216,11 +216,10 @@ def part_order(shown: Sequence[str], parts: Sequence[Part | None]) -> list[int]:
     parts : sequence of (Part or None)
         What each says that it is; all None: they are no parts, and stay in their order.
     """
-    known = [(part, k) for k, part in enumerate(parts) if part is not None]
+    known = sorted((part.number, k, part) for k, part in enumerate(parts) if part is not None)
     if not known:
         return list(range(len(parts)))
-    known.sort(key=lambda pair: pair[0].number)
-    first, at = known[0]
+    _, at, first = known[0]
     for k, part in enumerate(parts):
         if part is None or (part.of, part.count) != (first.of, first.count):
             raise InputError(
@@ -229,23 +228,21 @@ def part_order(shown: Sequence[str], parts: Sequence[Part | None]) -> list[int]:
                 "extraction and nothing else."
             )
     end = 0
-    for number, (part, k) in enumerate(known, start=1):
-        if part.number != number:
-            late = part.number > number
-            what = f"part {number} is missing" if late else f"part {part.number} is there twice"
-            raise InputError(f"{shown[k]}: of {part.of} parts, {what}: give every part once.")
-        if part.start != end:
+    for number, (given, k, part) in enumerate(known, start=1):
+        if given != number:
+            what = f"part {number} is missing" if given > number else f"part {given} is there twice"
+        elif part.start != end:
             raise InputError(
                 f"{shown[k]}: begins with item {part.start + 1}, and the part before it ends with "
                 f"item {end}: make all parts with the same --batch."
             )
-        end = part.stop
-    if end != first.count:
-        raise InputError(
-            f"{shown[known[-1][1]]}: of {first.of} parts, part {len(known) + 1} is missing: give "
-            "every part once."
-        )
-    return [k for _, k in known]
+        elif number == len(known) and part.stop != part.count:
+            what = f"part {number + 1} is missing"
+        else:
+            end = part.stop
+            continue
+        raise InputError(f"{shown[k]}: of {part.of} parts, {what}: give every part once.")
+    return [k for _, k, _ in known]
 
 
 # --- what the headers of pictures say of a distance between two folders of them ------------------

@@ -97,32 +97,31 @@ class Sample:
             raise InputError("is a Sample already; pass its features.", argument="features")
         rows = check_features("features", self.features, minimum=0)
         if is_dask_array(self.features):  # once for all scores
-            object.__setattr__(self, "features", rows)
+            self._set(features=rows)
         self._keep_as_it_is()
         n = len(rows)
         for name in ("groups", "seeds", "strata"):
             given = getattr(self, name)
             if given is not None:
-                object.__setattr__(self, name, check_labels(name, given, n))
+                self._set(**{name: check_labels(name, given, n)})
         if self.seeds is not None and (self.groups is None or self.strata is not None):
             raise InputError("cross groups: pass groups as well, and no strata.", argument="seeds")
         if self.weights is not None:
-            object.__setattr__(self, "weights", check_weights("weights", self.weights, n))
+            self._set(weights=check_weights("weights", self.weights, n))
         if self.shares is not None:
-            weights = weights_at(self.shares, self.strata, self.weights)
-            object.__setattr__(self, "weights", weights)
-        if order is not None:
-            self._cut(rows, order)
-
-    def _cut(self, rows: NDArray[Any], order: Any) -> None:
-        """Take blocks of neighbours as groups."""
+            self._set(weights=weights_at(self.shares, self.strata, self.weights))
+        if order is None:
+            return
         for name in ("seeds", "strata", "shares", "weights"):
             if getattr(self, name) is not None:
                 raise InputError(f"takes no `{name}` beside it: leave one out.", argument="order")
         groups, series = in_blocks(rows, order, self.groups)
-        object.__setattr__(self, "groups", groups)
-        object.__setattr__(self, "series", series)
-        object.__setattr__(self, "in_order", True)
+        self._set(groups=groups, series=series, in_order=True)
+
+    def _set(self, **values: Any) -> None:
+        """Set what is not set by hand: a sample is frozen."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     def _keep_as_it_is(self) -> None:
         """Copy an array that its owner may change, or note what it holds if that is much."""
@@ -130,9 +129,9 @@ class Sample:
         if not isinstance(given, np.ndarray) or isinstance(_owner(given), (np.memmap, mmap.mmap)):
             return
         if given.nbytes <= LARGEST_COPY:
-            object.__setattr__(self, "features", given.copy())
+            self._set(features=given.copy())
         else:
-            object.__setattr__(self, "_checksum", _checksum(given))
+            self._set(_checksum=_checksum(given))
 
     def check_unchanged(self, name: str) -> None:
         """Refuse features that are no longer what was passed; `name`: of the argument."""
@@ -184,8 +183,7 @@ class Sample:
         kept = {name: ids[rows] for name, ids in labels.items() if ids is not None}
         shares = self.shares if self.weights is None else None
         part = Sample(self.features[rows], shares=shares, **kept)
-        object.__setattr__(part, "series", self.series)
-        object.__setattr__(part, "in_order", self.in_order)
+        part._set(series=self.series, in_order=self.in_order)
         return part
 
 

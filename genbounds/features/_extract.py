@@ -225,13 +225,10 @@ class _Job:
         self.origin = {**self.source.origin(), **self.encoder.description}
         facts = self.source.survey()
         self.pictures = {PICTURES: json.dumps(facts)} if facts else {}
-        self.first, self.count = 0, self.source.count
-        self.stop: int | None = None
-        self.stamp = {}
-        if self.part is not None:
-            self.first, self.stop = self.part.start, self.part.stop
-            self.count = self.stop - self.first
-            self.stamp = {PART_KEY: str(self.part)}
+        part = self.part
+        self.items = slice(0, None) if part is None else slice(part.start, part.stop)
+        self.count = self.source.count if part is None else part.stop - part.start
+        self.stamp = {} if part is None else {PART_KEY: str(part)}
         self.fingerprint = self.source.fingerprint()
         plan = [
             _VERSION, self.fingerprint, sorted(self.origin.items()), self.batch, self.block,
@@ -303,7 +300,7 @@ class _Job:
         labels = self.source.labels()
         if names := self.source.names():
             labels[files.ITEMS_KEY] = item_names(names)
-        return {name: values[self.first : self.stop] for name, values in labels.items()}
+        return {name: values[self.items] for name, values in labels.items()}
 
     def _result(self, n: int, d: int, resumed: int) -> Extraction:
         warnings = origin_warnings({"the input": self.origin | self.pictures})
@@ -342,8 +339,8 @@ class _Job:
         for features in _encoded_batches(
             self.source,
             self.encoder,
-            start=self.first + done,
-            stop=self.stop,
+            start=self.items.start + done,
+            stop=self.items.stop,
             batch=self.batch,
             workers=self.workers,
         ):

@@ -106,7 +106,11 @@ def _opened(path: Path, *, read: bool = True) -> Iterator[Contents]:
             elif ending in _READERS:
                 yield _READERS[ending](file, status.st_size, shown)
             else:
-                raise _unknown(shown, ending)
+                kind = f"`{display(ending, limit=20)}` files are"
+                raise InputError(
+                    f"{shown}: {kind if ending else 'a name without ending is'} not read: convert "
+                    f"it to one of {', '.join(FORMATS)} (pickles are never loaded)."
+                )
         except Exception as error:
             fault = error
         if _state(os.fstat(file.fileno())) != _state(status):
@@ -134,15 +138,6 @@ def _why_empty(file: IO[bytes], status: os.stat_result) -> str:
         if not file.read(1):
             return "the file is empty: write it again"
     return "is not a file on a disk: save what it holds to one first"
-
-
-def _unknown(shown: str, ending: str) -> InputError:
-    """Return the error of a file of another format."""
-    kind = f"`{display(ending, limit=20)}` files are" if ending else "a name without ending is"
-    return InputError(
-        f"{shown}: {kind} not read: convert it to one of {', '.join(FORMATS)} (pickles are never "
-        "loaded)."
-    )
 
 
 def _changed(shown: str) -> InputError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -20,19 +21,17 @@ from genbounds.files._formats import header_of
 from genbounds.files._open import atomic_write, open_at_once, reason_of, written_aside
 from genbounds.validation import Float, InputError
 
-_WRITTEN = {"features": (".safetensors", ".npy", ".npz"), "statistics": (".npz",)}
+_WRITTEN = {
+    "features": ".safetensors, .npy or .npz: end the name in one of them",
+    "statistics": ".npz: end the name in .npz",
+}
 
 
 def check_name(path: str | os.PathLike[str], what: str) -> str:
     """Refuse a name under which features, or statistics, are not written; return its ending."""
     suffix = Path(path).suffix.lower()
-    if suffix not in _WRITTEN[what]:
-        *others, last = _WRITTEN[what]
-        endings = f"{', '.join(others)} or {last}" if others else last
-        raise InputError(
-            f"{display(path)}: {what} are written as {endings}: "
-            f"end the name in {'one of them' if others else last}."
-        )
+    if suffix not in re.findall(r"\.\w+", _WRITTEN[what]):
+        raise InputError(f"{display(path)}: {what} are written as {_WRITTEN[what]}.")
     return suffix
 
 
