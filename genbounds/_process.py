@@ -205,7 +205,7 @@ def gather(
 def by_rows(
     x: NDArray[Any], change: Callable[[slice], NDArray[Any]], dtype: np.dtype[Any]
 ) -> NDArray[Any]:
-    """Return what `change` makes of all rows of x, one by one and as many features as before.
+    """Return what `change` makes of all rows of x, one by one.
 
     Of an array that is mapped from a file, block by block, into a scratch file: it may be larger
     than the memory.
@@ -213,7 +213,7 @@ def by_rows(
     if not is_mapped(x):
         return change(slice(None))
     blocks = (_as_bytes(np.ascontiguousarray(change(part), dtype)) for part in row_parts(x))
-    return np.asarray(gather(blocks, dtype=dtype, shape=x.shape))
+    return np.asarray(gather(blocks, dtype=dtype, shape=(len(x), *change(slice(1)).shape[1:])))
 
 
 def row_parts(x: NDArray[Any]) -> Iterator[slice]:

@@ -76,7 +76,7 @@ class KernelRows:
 
     name: str
     label: str
-    kernel: kernels.Radial | Laplace | Cosine | NormalisedPolynomial | FunctionKernel
+    kernel: kernels.Radial | Laplace | Cosine | FunctionKernel
     given: NDArray[Any]
     prepare: Callable[[NDArray[Any]], NDArray[Any]] | None = None
     roots: Float | None = None
@@ -88,6 +88,11 @@ class KernelRows:
     def n(self) -> int:
         """Number of rows."""
         return len(self.given)
+
+    @property
+    def linear(self) -> bool:
+        """Whether the rows that the kernel takes are their own feature map."""
+        return isinstance(self.kernel, Cosine) and self.kernel.degree == 1
 
     @cached_property
     def rows(self) -> NDArray[Any]:
@@ -121,9 +126,10 @@ class KernelRows:
 
     def features(self) -> NDArray[Any] | None:
         """Return an explicit feature map of shape (n, dimension), where there is a small one."""
-        if isinstance(self.kernel, Cosine | NormalisedPolynomial):
-            return self.kernel.features(self.rows)
-        return None
+        small = self.linear or (self.dimension is not None and self.dimension <= FEATURES)
+        return (
+            self.kernel.features(self.rows) if isinstance(self.kernel, Cosine) and small else None
+        )
 
     def slices(self) -> list[slice]:
         """Return the rows of all blocks."""
@@ -149,7 +155,7 @@ class KernelRows:
     def multiply(self, vectors: Float) -> Float:
         """Return ``K @ vectors``, one block of K at a time, each used for both of its halves."""
         vectors = vectors.astype(self.given.dtype)
-        if isinstance(self.kernel, Cosine):
+        if self.linear:
             return np.asarray(self.rows @ (self.rows.T @ vectors), float)
         return kernels.weighted_sums(self.upper_blocks(), vectors)[0]
 
@@ -168,63 +174,31 @@ class Laplace:
         return np.asarray(np.exp(-np.abs(a - b).sum(axis=1)))
 
 
-class Cosine:
-    """x·y of rows of norm one."""
-
-    def block(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
-        """Kernel of all pairs."""
-        out = np.asarray(a @ b.T)
-        if a is b:
-            np.fill_diagonal(out, 1)
-        return out
-
-    def pairs(self, a: NDArray[Any], b: NDArray[Any]) -> Float:
-        """Kernel of pairs."""
-        return np.asarray(np.einsum("ij,ij->i", a, b))
-
-    def features(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Return the rows: they are the feature map."""
-        return rows
-
-
 @dataclass(frozen=True, slots=True)
-class NormalisedPolynomial:
-    """(x·y + offset)^degree, divided by its roots at x and at y, of rows times √γ."""
+class Cosine:
+    """(x·y)^degree of rows of norm one."""
 
     degree: int
-    offset: float
-
-    def roots(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """(‖x‖² + offset)^½ of each row."""
-        return np.asarray(np.sqrt(np.einsum("ij,ij->i", rows, rows) + self.offset))
 
     def block(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
         """Kernel of all pairs."""
         out = np.asarray(a @ b.T)
-        out += out.dtype.type(self.offset)
-        out /= self.roots(a)[:, None]
-        out /= self.roots(b)
-        out **= self.degree
+        if self.degree > 1:
+            out **= self.degree
         if a is b:
             np.fill_diagonal(out, 1)
         return out
 
     def pairs(self, a: NDArray[Any], b: NDArray[Any]) -> Float:
         """Kernel of pairs."""
-        cosines = (np.einsum("ij,ij->i", a, b) + self.offset) / (self.roots(a) * self.roots(b))
-        return np.asarray(cosines**self.degree)
+        return np.asarray(np.einsum("ij,ij->i", a, b) ** self.degree)
 
-    def features(self, rows: NDArray[Any]) -> NDArray[Any] | None:
-        """Return the products of as many features as the degree, if they are not too many."""
-        count = rows.shape[1] + (self.offset > 0.0)
-        if math.comb(count + self.degree - 1, self.degree) > FEATURES:
-            return None
-        given = rows.astype(np.float64)
-        if self.offset:
-            given = np.column_stack([given, np.full(len(given), math.sqrt(self.offset))])
-        given /= self.roots(rows)[:, None]
-        columns = []
-        for chosen in combinations_with_replacement(range(count), self.degree):
+    def features(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return the products of as many features as the degree."""
+        if self.degree == 1:
+            return rows
+        columns, given = [], rows.astype(np.float64)
+        for chosen in combinations_with_replacement(range(rows.shape[1]), self.degree):
             same = math.prod(map(math.factorial, Counter(chosen).values()))
             ways = math.factorial(self.degree) // same
             columns.append(math.sqrt(ways) * given[:, list(chosen)].prod(axis=1))
@@ -268,15 +242,15 @@ def kernel_rows(x: Any, kernel: Kernel, bandwidth: float | None) -> KernelRows:
         rows: Any = features
         if features.dtype != dtype:
             rows = by_rows(features, lambda part: features[part].astype(dtype), dtype)
-        if name != "cosine":  # which looks at every norm
+        if name not in ("cosine", "polynomial"):  # which look at every norm
             validation.check_finite("x", rows)
-    if name == "cosine":
-        return _cosine_rows(rows)
     if name in ("rbf", "laplace"):
         return _scaled_rows(rows, name, bandwidth)
     if callable(kernel):
         return _function_rows(rows, kernel)
-    return _polynomial_rows(rows, PolynomialKernel() if isinstance(kernel, str) else kernel)
+    if name == "cosine":
+        kernel = PolynomialKernel(degree=1, gamma=1.0, offset=0.0)
+    return _cosine_rows(rows, PolynomialKernel() if isinstance(kernel, str) else kernel, name)
 
 
 def check_kernel(kernel: Any, bandwidth: Any) -> str:
@@ -347,8 +321,10 @@ def _scaled(
     return out, max(float(out.max()), -float(out.min()))
 
 
-def _cosine_rows(given: NDArray[Any]) -> KernelRows:
-    """Rows of norm one, made where they are asked for."""
+def _cosine_rows(given: NDArray[Any], poly: PolynomialKernel, name: str) -> KernelRows:
+    """Rows times √γ, with √offset as one more feature, of norm one: made where they are needed."""
+    width = given.shape[1]
+    gamma = 1.0 / width if poly.gamma is None else poly.gamma
     precision = given.dtype
     with np.errstate(invalid="ignore", over="ignore"):
         squares = np.einsum("ij,ij->i", given, given)
@@ -356,40 +332,27 @@ def _cosine_rows(given: NDArray[Any]) -> KernelRows:
             validation.check_finite("x", given)
             precision = np.dtype(np.float64)
             squares = np.einsum("ij,ij->i", given, given, dtype=precision)
-    if not squares.all():
+    if poly.offset == 0.0 and not squares.all():
         raise InputError(
-            f"has a zero row ({int(np.argmin(squares))}): the cosine kernel is not "
+            f"has a zero row ({int(np.argmin(squares))}): the {name} kernel is not "
             "defined there. Drop it, or take another kernel.",
             argument="x",
         )
 
     def unit_rows(rows: NDArray[Any]) -> NDArray[Any]:
-        norms = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=precision))
-        return np.asarray((rows / norms[:, None]).astype(given.dtype, copy=False))
+        squares = np.einsum("ij,ij->i", rows, rows, dtype=precision)[:, None]
+        out = rows / np.sqrt(squares + poly.offset / gamma)
+        if poly.offset:
+            out = np.hstack([out, np.sqrt(poly.offset / (gamma * squares + poly.offset))])
+        return np.asarray(out.astype(given.dtype, copy=False))
 
+    parameters = f", degree {poly.degree}, γ {gamma:.10g}, offset {poly.offset:g}"
     return KernelRows(
-        name="cosine",
-        label="cosine",
-        kernel=Cosine(),
+        name=name,
+        label=name if name == "cosine" else name + parameters,
+        kernel=Cosine(poly.degree),
         given=given,
         prepare=unit_rows,
-        dimension=given.shape[1],
-    )
-
-
-def _polynomial_rows(given: NDArray[Any], poly: PolynomialKernel) -> KernelRows:
-    width = given.shape[1]
-    gamma = 1.0 / width if poly.gamma is None else poly.gamma
-    root = given.dtype.type(math.sqrt(gamma))
-    rows = by_rows(given, lambda part: given[part] * root, given.dtype)
-    kernel = NormalisedPolynomial(poly.degree, poly.offset)
-    if not kernel.roots(rows).all():
-        raise InputError("has a zero row: a polynomial without offset is 0 there.", argument="x")
-    return KernelRows(
-        name="polynomial",
-        label=f"polynomial, degree {poly.degree}, γ {gamma:.10g}, offset {poly.offset:g}",
-        kernel=kernel,
-        given=rows,
         dimension=poly.dimension(width),
     )
 

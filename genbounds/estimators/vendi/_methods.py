@@ -125,8 +125,9 @@ class Job:
     def features(self) -> spectra.FeatureRows | None:
         """Feature map, in float32 where the rows are and no power of an eigenvalue below one is."""
         dtype = None if self.order >= 1.0 else np.float64
-        if self.rows.prepare is not None:  # rows of norm one are made when they are asked for
-            return spectra.FeatureRows(self.rows.given, make=self.rows.prepare, dtype=dtype)
+        if self.rows.linear:  # rows of norm one are made when they are asked for
+            given, d = self.rows.given, self.rows.dimension or 0
+            return spectra.FeatureRows(given, make=self.rows.prepare, d=d, dtype=dtype)
         features = self.rows.features()
         return None if features is None else spectra.FeatureRows(features, dtype=dtype)
 
