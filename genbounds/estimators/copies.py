@@ -24,12 +24,12 @@ from genbounds.diagnostics import warn_of
 from genbounds.estimators._mean import mean_by_design
 from genbounds.estimators._metric_spec import MetricSpec, prepared_by
 from genbounds.estimators.frechet import FrechetReference
-from genbounds.estimators.kernels import unit_rows
+from genbounds.estimators.kernels import check_directions, unit_rows
 from genbounds.estimators.neighbours import Neighbours, framing, nearest_rows, share_interval
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.results import Diagnostic, Score
 from genbounds.samples import converted, features_of
-from genbounds.validation import Float, InputError
+from genbounds.validation import Float
 
 # --- AuthPct --------------------------------------------------------------------------------------
 
@@ -284,7 +284,7 @@ class MifidReference:
         real = converted("real", real)
         self._rows = validation.check_features("real", features_of(real))
         self._distance = FrechetReference(real)
-        check_directions("real", self._rows)
+        check_directions("real", self._rows.any(axis=1))
 
     @property
     def d(self) -> int:
@@ -297,7 +297,7 @@ class MifidReference:
         fake = converted("fake", fake)
         distance = self._distance.estimate(fake, estimator=estimator)
         seen = check_rows("fake", fake, needs="MIFID needs")
-        check_directions("fake", seen.rows)
+        check_directions("fake", seen.rows.any(axis=1))
         design = seen.drawing
         cosine = mean_by_design(cosine_distances(seen.rows, self._rows), design)
         penalised = cosine.value < self.threshold
@@ -358,37 +358,21 @@ def cosine_distances(x: NDArray[Any], y: NDArray[Any]) -> Float:
     x, y : ndarray of shapes (n, d) and (m, d)
         Without zero rows.
     """
-    largest, nearest = np.full(len(x), -1.0), np.zeros(len(x), dtype=np.intp)
-    for first in range(0, len(y), BLOCK_ROWS):
-        directions = unit_rows(y[first : first + BLOCK_ROWS]).T
-        for start in range(0, len(x), BLOCK_ROWS):
-            rows = slice(start, start + BLOCK_ROWS)
-            cosines = np.abs(unit_rows(x[rows]) @ directions)
-            at = cosines.argmax(axis=1)
+    parts = []
+    for start in range(0, len(x), BLOCK_ROWS):
+        one = unit_rows(x[start : start + BLOCK_ROWS])
+        nearest, largest = np.empty_like(one), np.full(len(one), -1.0)
+        for first in range(0, len(y), BLOCK_ROWS):
+            two = unit_rows(y[first : first + BLOCK_ROWS])
+            cosines = one @ two.T
+            at = np.abs(cosines).argmax(axis=1)
             best = cosines[np.arange(at.size), at]
-            better = best > largest[rows]
-            largest[rows][better] = best[better]
-            nearest[rows][better] = first + at[better]
-    found = np.empty(len(x))
-    for start in range(0, len(x), BLOCK_ROWS):  # of directions, whose products lose digits
-        rows = slice(start, start + BLOCK_ROWS)
-        one, two = unit_rows(x[rows]), unit_rows(y[nearest[rows]])
-        one *= np.where(np.einsum("ij,ij->i", one, two) < 0.0, -1.0, 1.0)[:, None]
-        gap = one - two
-        found[rows] = np.einsum("ij,ij->i", gap, gap) / 2.0
-    return found
-
-
-def check_directions(name: str, rows: NDArray[Any]) -> None:
-    """Refuse zero rows."""
-    for start in range(0, len(rows), BLOCK_ROWS):
-        zero = ~rows[start : start + BLOCK_ROWS].any(axis=1)
-        if zero.any():
-            raise InputError(
-                f"has zeros only in row {start + int(zero.argmax())}: it has no direction, and no "
-                "cosine distance. Leave such rows out.",
-                argument=name,
-            )
+            better = np.abs(best) > largest
+            largest[better] = np.abs(best[better])
+            nearest[better] = two[at[better]] * np.where(best[better] < 0.0, -1.0, 1.0)[:, None]
+        gap = one - nearest  # of directions, whose products lose digits
+        parts.append(np.einsum("ij,ij->i", gap, gap) / 2.0)
+    return np.concatenate(parts)
 
 
 MIFID = MetricSpec(

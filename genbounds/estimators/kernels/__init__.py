@@ -15,4 +15,5 @@ from genbounds.estimators.kernels._distance import ENERGY as ENERGY
 from genbounds.estimators.kernels._distance import KAD as KAD
 from genbounds.estimators.kernels._distance import KID as KID
 from genbounds.estimators.kernels._distance import KernelReference as KernelReference
+from genbounds.estimators.kernels._pair_kernels import check_directions as check_directions
 from genbounds.estimators.kernels._pair_kernels import unit_rows as unit_rows

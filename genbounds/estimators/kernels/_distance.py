@@ -399,13 +399,7 @@ class KernelReference:
     def _checked(self, name: str, rows: NDArray[Any]) -> float:
         """Check the rows; return the largest length of one."""
         if self._directions:
-            zero = np.flatnonzero(~np.asarray(rows, dtype=bool).any(axis=1))
-            if zero.size:
-                raise InputError(
-                    f"has a zero row ({zero[0]}), which has no direction: drop it, or take another "
-                    "kernel.",
-                    argument=name,
-                )
+            kernels.check_directions(name, rows.any(axis=1))
         largest = 0.0
         for _, block in row_blocks(rows):
             entry = float(np.abs(block).max())

@@ -332,12 +332,8 @@ def _cosine_rows(given: NDArray[Any], poly: PolynomialKernel, name: str) -> Kern
             validation.check_finite("x", given)
             precision = np.dtype(np.float64)
             squares = np.einsum("ij,ij->i", given, given, dtype=precision)
-    if poly.offset == 0.0 and not squares.all():
-        raise InputError(
-            f"has a zero row ({int(np.argmin(squares))}): the {name} kernel is not "
-            "defined there. Drop it, or take another kernel.",
-            argument="x",
-        )
+    if poly.offset == 0.0:
+        kernels.check_directions("x", squares)
 
     def unit_rows(rows: NDArray[Any]) -> NDArray[Any]:
         squares = np.einsum("ij,ij->i", rows, rows, dtype=precision)[:, None]

@@ -322,6 +322,16 @@ class Energy:
 PairKernel = Polynomial | Radial | Energy
 
 
+def check_directions(name: str, nonzero: Any) -> None:
+    """Refuse zero rows, those where `nonzero` is 0."""
+    if not nonzero.all():
+        raise InputError(
+            f"has a zero row ({int(np.argmin(nonzero))}), which has no direction: drop it, or take "
+            "another kernel or score.",
+            argument=name,
+        )
+
+
 def unit_rows(rows: NDArray[Any]) -> Float:
     """Return a copy with every row, none of them zero, of length one."""
     out: Float = np.array(rows, dtype=np.float64)
