@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import comb, inf, log10, sqrt
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,8 +143,68 @@ DECADES_APART = 60
 """Decades between features and bandwidth beyond which powers of their ratio leave float64."""
 
 
-@dataclass(frozen=True, slots=True)
-class Polynomial:
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _Kernel:
+    """A kernel of rows that it prepares itself.
+
+    Attributes
+    ----------
+    title, label : str
+        What the distance is called; the kernel and its parameters.
+    centre : ndarray of shape (d,), optional
+        Taken off all rows: distances do not see it, but rounding does.
+    unit : float
+        Of the rows, a power of two by which they are divided: powers of them stay in range.
+    in_single : bool
+        Whether float32 holds sums of its squares.
+    degree, gamma : float
+        It grows as (γ ‖x‖²)^degree.
+    bandwidths : tuple of float
+        The first one divides rows as well.
+    directions : bool
+        Whether rows are divided by their lengths first.
+    """
+
+    title: str = ""
+    label: str = ""
+    centre: Float | None = None
+    unit: float = 1.0
+    in_single: bool = True
+    degree: float = 1.0
+    gamma: float = 1.0
+    bandwidths: tuple[float, ...] = (1.0,)
+    directions: bool = False
+    assumptions: tuple[str, ...] = ()
+    moments: ClassVar[str] = ""
+    bounded: ClassVar[bool] = True
+
+    def for_rows(self, largest: float) -> Self:
+        """Choose unit and precision for rows of at most that length."""
+        size = sqrt(self.gamma) * largest
+        unit = unit_of(size, decades=DECADES / (8.0 * self.degree))
+        in_single = size == 0.0 or 4.0 * self.degree * abs(log10(size)) <= SINGLE_DECADES
+        return replace(self, unit=unit, in_single=in_single)
+
+    def prepared(self, rows: NDArray[Any], dtype: type = np.float64) -> NDArray[Any]:
+        """Return a copy, centred and divided by the unit."""
+        out = unit_rows(rows) if self.directions else np.array(rows, dtype=np.float64)
+        if self.centre is not None:
+            out -= self.centre
+        out /= self.unit * self.bandwidths[0]
+        return np.asarray(out.astype(dtype, copy=False))
+
+    def pairs(self, a: NDArray[Any], b: NDArray[Any]) -> Float:
+        """Kernel of pairs."""
+        gap = a - b
+        return self._of_halves(-0.5 * np.einsum("ij,ij->i", gap, gap))
+
+    def _of_halves(self, halves: NDArray[Any]) -> NDArray[Any]:
+        """Kernel of -‖x-y‖²/2, which may be overwritten."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Polynomial(_Kernel):
     """(γ x·y + offset)^degree - offset^degree on rows that were divided by `unit`.
 
     What is left is divided by ``unit**power``, of which the remaining powers of the unit are no
@@ -152,53 +212,25 @@ class Polynomial:
     """
 
     degree: int
-    gamma: float
     offset: float
-    unit: float = 1.0
-    in_single: bool = True
-    title: ClassVar[str] = "kernel Inception distance"
     moments: ClassVar[str] = "finite sixth moments"
     bounded: ClassVar[bool] = False
-    assumptions: ClassVar[tuple[str, ...]] = ()
-
-    @property
-    def label(self) -> str:
-        """Kernel and parameters."""
-        return (
-            f"KID, polynomial kernel, degree {self.degree}, γ {self.gamma:.10g}, "
-            f"offset {self.offset:g}"
-        )
 
     @property
     def power(self) -> int:
         """At the extreme size of the features."""
         return 2 if self.unit < 1.0 and self.offset > 0.0 else 2 * self.degree
 
-    def for_rows(self, largest: float) -> Polynomial:
-        """Choose unit and precision."""
-        size = sqrt(self.gamma) * largest
-        unit = unit_of(size, decades=DECADES / (8.0 * self.degree))
-        in_single = size == 0.0 or 4.0 * self.degree * abs(log10(size)) <= SINGLE_DECADES
-        return replace(self, unit=unit, in_single=in_single)
-
-    def prepared(self, rows: NDArray[Any], dtype: type = np.float64) -> NDArray[Any]:
-        """Return a copy, divided by the unit."""
-        out: NDArray[Any] = np.array(rows, dtype=dtype)
-        out /= self.unit  # a power of two
-        return out
-
     def block(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
         """Kernel of all pairs."""
-        base: NDArray[Any] = a @ b.T
-        base *= base.dtype.type(self.gamma)
-        return self._polynomial(base)
+        return self._polynomial(a @ b.T)
 
     def pairs(self, a: NDArray[Any], b: NDArray[Any]) -> Float:
         """Kernel of pairs."""
-        base: Float = np.einsum("ij,ij->i", a, b) * self.gamma
-        return self._polynomial(base)
+        return self._polynomial(np.einsum("ij,ij->i", a, b))
 
     def _polynomial(self, base: NDArray[Any]) -> NDArray[Any]:
+        base *= base.dtype.type(self.gamma)
         out: NDArray[Any] = base * base.dtype.type(self._coefficient(self.degree))
         for k in range(self.degree - 1, 0, -1):
             out += base.dtype.type(self._coefficient(k))
@@ -211,8 +243,8 @@ class Polynomial:
         return comb(self.degree, k) * self.offset ** (self.degree - k) * share
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Radial:
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Radial(_Kernel):
     """Average of exp(-‖x-y‖²/(2σ²)) over bandwidths σ, times `factor`.
 
     Where most values are near 1, 1 is taken off: it cancels in the distance.
@@ -221,48 +253,22 @@ class Radial:
     ----------
     near_one : tuple of bool
         Of every bandwidth, whether 1 is taken off.
-    centre : ndarray of shape (d,)
-        Taken off all rows: distances do not see it, but rounding does.
-    directions : bool
-        Whether rows are divided by their lengths first.
     """
 
-    title: str = ""
-    label: str = ""
-    bandwidths: tuple[float, ...] = (1.0,)
     near_one: tuple[bool, ...] = (False,)
-    centre: Float | float = 0.0
     factor: float = 1.0
-    directions: bool = False
-    assumptions: tuple[str, ...] = ()
-    in_single: bool = True
-    moments: ClassVar[str] = ""
-    bounded: ClassVar[bool] = True
-    unit: ClassVar[float] = 1.0
     power: ClassVar[int] = 0
 
-    def for_rows(self, largest: float) -> Radial:
+    def for_rows(self, largest: float) -> Self:
         """Choose the precision."""
         length = 1.0 if self.directions else largest
         return replace(self, in_single=length <= SINGLE_RATIO * min(self.bandwidths))
-
-    def prepared(self, rows: NDArray[Any], dtype: type = np.float64) -> NDArray[Any]:
-        """Return centred rows, divided by the first bandwidth."""
-        out = unit_rows(rows) if self.directions else np.array(rows, dtype=np.float64)
-        out -= self.centre
-        out /= self.bandwidths[0]
-        return np.asarray(out.astype(dtype, copy=False))
 
     def block(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
         """Kernel of all pairs."""
         reach = REACH * max(1.0, (max(self.bandwidths) / self.bandwidths[0]) ** 2)
         allowed = CANCELLED * min(1.0, (min(self.bandwidths) / self.bandwidths[0]) ** 2)
         return self._of_halves(half_squares(a, b, allowed=allowed, reach=reach))
-
-    def pairs(self, a: NDArray[Any], b: NDArray[Any]) -> Float:
-        """Kernel of pairs."""
-        gap = a - b
-        return self._of_halves(-0.5 * np.einsum("ij,ij->i", gap, gap))
 
     def _of_halves(self, halves: NDArray[Any]) -> NDArray[Any]:
         kind = halves.dtype.type
@@ -278,45 +284,21 @@ class Radial:
         return out
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Energy:
-    """-‖x-y‖, on centred rows that were divided by `unit`."""
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Energy(_Kernel):
+    """-‖x-y‖; bounded, as its centred part grows with the features, no faster."""
 
-    centre: Float
-    unit: float = 1.0
-    in_single: bool = True
-    title: ClassVar[str] = "energy distance"
-    label: ClassVar[str] = "energy distance"
     moments: ClassVar[str] = "finite second moments"
-    bounded: ClassVar[bool] = True  # as its centred part grows with the features, no faster
-    assumptions: ClassVar[tuple[str, ...]] = ()
     power: ClassVar[int] = 1
-
-    def for_rows(self, largest: float) -> Energy:
-        """Choose unit and precision."""
-        in_single = largest == 0.0 or 2.0 * abs(log10(largest)) <= SINGLE_DECADES
-        return replace(self, unit=unit_of(largest, decades=DECADES / 4.0), in_single=in_single)
-
-    def prepared(self, rows: NDArray[Any], dtype: type = np.float64) -> NDArray[Any]:
-        """Return centred rows, divided by the unit."""
-        out = np.array(rows, dtype=np.float64)
-        out -= self.centre
-        out /= self.unit
-        return out.astype(dtype, copy=False)
 
     def block(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
         """Kernel of all pairs."""
-        out = half_squares(a, b, relative=CANCELLED_SHARE)
-        out *= -2
-        np.sqrt(out, out=out)
-        np.negative(out, out=out)
-        return out
+        return self._of_halves(half_squares(a, b, relative=CANCELLED_SHARE))
 
-    def pairs(self, a: NDArray[Any], b: NDArray[Any]) -> Float:
-        """Kernel of pairs."""
-        gap = a - b
-        distances: Float = np.sqrt(np.einsum("ij,ij->i", gap, gap))
-        return -distances
+    def _of_halves(self, halves: NDArray[Any]) -> NDArray[Any]:
+        halves *= -2
+        np.sqrt(halves, out=halves)
+        return np.asarray(np.negative(halves, out=halves))
 
 
 PairKernel = Polynomial | Radial | Energy
@@ -475,15 +457,23 @@ def pair_kernel(kernel: Any, bandwidth: Any, rows: NDArray[Any], *, largest: flo
         name = "polynomial"
     else:
         name, kernel = validation.check_choice("kernel", kernel, KERNELS), PolynomialKernel()
-    if bandwidth is not None and name in ("polynomial", "energy"):
+    if name not in ("polynomial", "energy"):
+        return _radial(name, bandwidth, rows, largest)
+    if bandwidth is not None:
         raise InputError(
             f"is for the kernels 'rbf', 'cmmd' and 'kad'; {name!r} has none.", argument="bandwidth"
         )
-    if name == "polynomial":
-        return Polynomial(kernel.degree, kernel.gamma or 1.0 / rows.shape[1], kernel.offset)
     if name == "energy":
-        return Energy(_mean(rows, directions=False))
-    return _radial(name, bandwidth, rows, largest)
+        title, centre = "energy distance", rows.mean(axis=0, dtype=np.float64)
+        return Energy(title=title, label=title, centre=centre, degree=0.5)
+    degree, gamma, offset = kernel.degree, kernel.gamma or 1.0 / rows.shape[1], kernel.offset
+    return Polynomial(
+        title="kernel Inception distance",
+        label=f"KID, polynomial kernel, degree {degree}, γ {gamma:.10g}, offset {offset:g}",
+        degree=degree,
+        gamma=gamma,
+        offset=offset,
+    )
 
 
 def _radial(name: str, bandwidth: Any, rows: NDArray[Any], largest: float) -> Radial:
@@ -497,7 +487,10 @@ def _radial(name: str, bandwidth: Any, rows: NDArray[Any], largest: float) -> Ra
         assumptions = (
             f"the bandwidth, {bandwidth:.6g} by the median heuristic on the reference, is fixed",
         )
-    bandwidths = _check_bandwidths(bandwidth)
+    several = isinstance(bandwidth, (Sequence, np.ndarray)) and not isinstance(bandwidth, str)
+    bandwidths = tuple(map(check_bandwidth, bandwidth if several else [bandwidth]))
+    if not bandwidths:
+        raise InputError("is empty: give one bandwidth or several.", argument="bandwidth")
     size = 1.0 if directions else largest
     far = [b for b in bandwidths if size and abs(log10(size / b)) > DECADES_APART]
     if far:
@@ -506,9 +499,7 @@ def _radial(name: str, bandwidth: Any, rows: NDArray[Any], largest: float) -> Ra
             "order of their distances.",
             argument="bandwidth",
         )
-    centre = _mean(rows, directions=directions)
-    spread = _spread(rows, centre, bandwidths[0], directions=directions)
-    near_one = tuple(spread * (bandwidths[0] / b) ** 2 <= 1.0 for b in bandwidths)
+    centre, spread = _centre(rows, directions, bandwidths[0])
     values = ", ".join(f"{b:.10g}" for b in bandwidths)
     of_what = " of rows of length one" if directions else ""
     label = f"RBF kernel{of_what}, bandwidth{'s' * (len(bandwidths) > 1)} {values}"
@@ -517,7 +508,7 @@ def _radial(name: str, bandwidth: Any, rows: NDArray[Any], largest: float) -> Ra
         title=TITLES[name],
         label=label if factor == 1.0 else f"{label}, times {factor:g}",
         bandwidths=bandwidths,
-        near_one=near_one,
+        near_one=tuple(spread * (bandwidths[0] / b) ** 2 <= 1.0 for b in bandwidths),
         centre=centre,
         factor=factor,
         directions=directions,
@@ -525,27 +516,12 @@ def _radial(name: str, bandwidth: Any, rows: NDArray[Any], largest: float) -> Ra
     )
 
 
-def _check_bandwidths(bandwidth: Any) -> tuple[float, ...]:
-    several = isinstance(bandwidth, (Sequence, np.ndarray)) and not isinstance(bandwidth, str)
-    found = tuple(check_bandwidth(one) for one in (bandwidth if several else [bandwidth]))
-    if not found:
-        raise InputError("is empty: give one bandwidth or several.", argument="bandwidth")
-    return found
+def _centre(rows: NDArray[Any], directions: bool, unit: float) -> tuple[Float, float]:
+    """Mean of the rows, or of their directions; mean squared distance from it, in units."""
 
+    def blocks() -> Iterator[Float]:
+        return (unit_rows(block) if directions else block for _, block in row_blocks(rows))
 
-def _mean(rows: NDArray[Any], *, directions: bool) -> Float:
-    """Mean of the rows, or of their directions, without overflow."""
-    total = np.zeros(rows.shape[1])
-    for block in _blocks(rows, directions=directions):
-        total += block.mean(axis=0) * (len(block) / len(rows))
-    return total
-
-
-def _spread(rows: NDArray[Any], centre: Float, unit: float, *, directions: bool) -> float:
-    """Mean squared distance from the centre, half of that of two rows, in units of `unit`."""
-    gaps = ((block - centre) / unit for block in _blocks(rows, directions=directions))
-    return sum(float(np.einsum("ij,ij->", gap, gap)) for gap in gaps) / len(rows)
-
-
-def _blocks(rows: NDArray[Any], *, directions: bool) -> Iterator[Float]:
-    return (unit_rows(block) if directions else block for _, block in row_blocks(rows))
+    centre = np.sum([block.sum(axis=0) / len(rows) for block in blocks()], axis=0)
+    gaps = ((block - centre) / unit for block in blocks())
+    return centre, sum(float(np.einsum("ij,ij->", gap, gap)) for gap in gaps) / len(rows)
