@@ -235,11 +235,8 @@ class _BettingInterval:
 
     def __call__(self, level: float) -> tuple[float, float]:
         low, high = self.bounds
-        least, most = (
-            self._limit(self.sums, level),
-            1.0 - self._limit(self.sizes - self.sums, level),
-        )
-        return low + (high - low) * least, low + (high - low) * most
+        least, rest = (self._limit(sums, level) for sums in (self.sums, self.sizes - self.sums))
+        return low + (high - low) * least, low + (high - low) * (1.0 - rest)
 
     def at(self, factor: float) -> OwnInterval:
         """Return what it would be of so many times as many groups that are like these.

@@ -407,15 +407,8 @@ class RunningInception:
     def add(self, rows: NDArray[Any]) -> None:
         """Take up posteriors, `rows` of shape (b, classes)."""
         p = np.asarray(rows, dtype=np.float64)
-        sums = p.sum(axis=1)
-        if not (p.min() >= 0.0 and np.abs(sums - 1.0).max() <= POSTERIOR_ATOL):
-            raise InputError(
-                "must return posteriors for metric 'is': no negative entry, each row "
-                f"summing to one; got sums {sums.min():.4g} to {sums.max():.4g}, smallest entry "
-                f"{p.min():.4g}.",
-                argument="draw",
-            )
-        p = p / sums[:, None]
+        with validation.calling("probs", "draw"):
+            p = p / _check_posteriors(p, self.n)[:, None]
         values = np.column_stack([p, scipy.special.entr(p).sum(axis=1)])
         if self.n == 0:
             self._origin[:] = values[0]

@@ -24,7 +24,7 @@ from genbounds.estimators.frechet._distance import FrechetReference
 from genbounds.estimators.kernels import FoldedSample, folded, inspected_models, warnings_of
 from genbounds.mixtures._kernel import Judged
 from genbounds.samples import Sample
-from genbounds.validation import Float, about_model, check_same_dimension
+from genbounds.validation import Float
 
 HALVES = 2
 
@@ -59,11 +59,8 @@ def frechet_mixture(models: Mapping[str, Any], real: Any, *, seed: int) -> Judge
     InputError
         As `frechet_distance`; if there are too few rows, or strata of one row.
     """
-    checked = inspected_models(models, needs=NEEDS)
     reference = check_rows("real", real, needs=NEEDS)
-    for name, one in checked.items():
-        with about_model(name):
-            check_same_dimension("fake", one.rows.shape[1], "real", reference.rows.shape[1])
+    checked = inspected_models(models, needs=NEEDS, width=reference.rows.shape[1])
     # As given; of a dask array the rows, which are computed by now.
     whole = FrechetReference(reference.rows if is_dask_array(real) else real)
     given = [checked[name].rows if is_dask_array(x) else x for name, x in models.items()]

@@ -64,8 +64,7 @@ class FoldedSample:
 
     def indicator(self, folds: int) -> Float:
         """Weights of the rows, one column per fold."""
-        out = np.zeros((len(self.rows), folds))
-        out[np.arange(len(out)), self.fold] = self.weights
+        out: Float = self.weights[:, None] * (self.fold[:, None] == np.arange(folds))
         return out
 
 
@@ -128,6 +127,7 @@ class CrossedMeans:
         factor: float = 1.0,
     ) -> None:
         self.samples, self.kernel, self.folds = list(samples), kernel, folds
+        self.names = np.concatenate([sample.names for sample in self.samples])
         self.pairs = list(combinations(range(folds), 2))
         self.crossed = np.zeros((len(self.pairs), len(self.samples), len(self.samples)))
         self.gram, self.centred = np.zeros(self.crossed.shape[1:]), []
@@ -140,8 +140,7 @@ class CrossedMeans:
             self.gram[a] = of_folds.mean(axis=(0, 2))
             means -= of_folds[sample.fold]
             self.centred.append(means)
-        names = np.concatenate([sample.names for sample in self.samples])
-        self.shared = np.unique(names).size < names.size
+        self.shared = np.unique(self.names).size < self.names.size
         self._second = None if self.shared else factor**2 * second_order(self.samples, kernel)
 
     def fitted(self, kept: Sequence[int], *, reference: bool) -> Float:
@@ -149,15 +148,15 @@ class CrossedMeans:
 
         `reference`: whether the last sample is one.
         """
-        gram = self._mean_gram([set(pair) <= set(kept) for pair in self.pairs])
+        gram = self._mean_gram(kept)
         if reference:  # of m_a - m: convex also for kernels that are so only in differences
             to = gram[:-1, -1]
             gram = gram[:-1, :-1] - to[:, None] - to + gram[-1, -1]
         return simplex_minimum(gram)
 
-    def _mean_gram(self, pairs: Sequence[bool]) -> Float:
-        """Inner products of all embeddings, the mean over these pairs of folds, symmetric."""
-        mean = self.crossed[np.array(pairs)].mean(axis=0)
+    def _mean_gram(self, folds: Sequence[int]) -> Float:
+        """Inner products of all embeddings, the mean over pairs of these folds, symmetric."""
+        mean = self.crossed[[set(pair) <= set(folds) for pair in self.pairs]].mean(axis=0)
         return np.asarray((mean + mean.T) / 2.0)
 
     def crossed_weights(self, *, reference: bool) -> Float:
@@ -174,7 +173,7 @@ class CrossedMeans:
         By so much the square at the mean of these c is smaller than the mean of the squares.
         """
         apart = vectors - vectors.mean(axis=0)
-        gram = self._mean_gram([True] * len(self.pairs))
+        gram = self._mean_gram(range(self.folds))
         return max(0.0, float(np.einsum("pa,ab,pb->", apart, gram, apart)) / len(vectors))
 
     def functional(self, matrices: Float) -> Quadratic:
@@ -190,8 +189,7 @@ class CrossedMeans:
         steps = [self._steps(a, self._influence(a, matrices[:, a])) for a in range(len(self.gram))]
         parts = np.array([float(step @ step) for step in steps])
         if self._second is None:
-            names = np.concatenate([sample.names for sample in self.samples])
-            joint = np.bincount(names, np.concatenate(steps))
+            joint = np.bincount(self.names, np.concatenate(steps))
             variance = float(joint @ joint)
         else:
             # The estimated means add their own noise to the first order: the second order, once
@@ -250,10 +248,9 @@ class CrossedMeans:
         if not apart.any():
             return 0.0
         mean, folds = c.mean(axis=0) if towards is None else towards, self.folds
-        names = [sample.names for sample in self.samples]
-        steps = np.zeros((1 + max(int(one.max()) for one in names), len(names)))
-        for a, each in enumerate(self._towards):
-            steps[names[a], a] = each @ mean
+        steps = np.zeros((1 + int(self.names.max()), len(self.samples)))
+        for a, (sample, each) in enumerate(zip(self.samples, self._towards, strict=True)):
+            steps[sample.names, a] = each @ mean
         found = float(np.einsum("pa,ab,pb->", apart, steps.T @ steps, apart)) / len(c)
         if self._second is not None:  # the noise of the mean embeddings towards which steps are
             noise = (apart**2).mean(axis=0) @ self._second @ mean**2
@@ -352,9 +349,7 @@ def unit_steps(values: Float, weights: Float, design: Design) -> Float:
     flat = values.reshape(len(values), -1)
     stratum = design.stratum[design.unit]
     means = _sums(stratum, weights[:, None] * flat) / _sums(stratum, weights[:, None])
-    flat = weights[:, None] * (flat - means[stratum])
-    if not np.array_equal(design.unit, np.arange(design.units)):
-        flat = _sums(design.unit, flat)
+    flat = _sums(design.unit, weights[:, None] * (flat - means[stratum]))
     out: Float = flat * np.sqrt(design.own_factor)[:, None]
     return out.reshape(design.units, *values.shape[1:])
 
@@ -362,22 +357,19 @@ def unit_steps(values: Float, weights: Float, design: Design) -> Float:
 def _sums(number: Index, values: Float) -> Float:
     """Sum rows of `values` by number."""
     n = number.size
-    if not number.any():
-        return np.asarray(values.sum(axis=0, keepdims=True))
     return np.asarray(scipy.sparse.csr_array((np.ones(n), (number, np.arange(n)))) @ values)
 
 
 def second_order(samples: Sequence[FoldedSample], kernel: PairKernel) -> Float:
     """tr(V_a V_b) for V the covariances of the mean embeddings, from some units of each sample."""
-    thinned = [_thinned(sample.design) for sample in samples]
-    rows = [
-        kernel.prepared(sample.rows[kept])
-        for sample, (kept, _) in zip(samples, thinned, strict=True)
-    ]
+    thinned = []
+    for sample in samples:
+        kept, part = _thinned(sample.design)
+        thinned.append((kernel.prepared(sample.rows[kept]), part))
     out = np.zeros((len(samples), len(samples)))
-    for a, (_, one) in enumerate(thinned):
-        for b, (_, two) in enumerate(thinned[: a + 1]):
-            values = np.array(kernel.block(rows[a], rows[b]), dtype=np.float64)
+    for a, (x, one) in enumerate(thinned):
+        for b, (y, two) in enumerate(thinned[: a + 1]):
+            values = np.array(kernel.block(x, y), dtype=np.float64)
             half = unit_steps(values, one.weights, one)
             squares = unit_steps(half.T, two.weights, two) ** 2
             if a == b:
@@ -455,7 +447,7 @@ def crossed_distances(
     tuple of CrossedMeans and tuple of Diagnostic
         The reference is the last sample.
     """
-    seen = inspected_models(models, needs=NEEDS)
+    seen = inspected_models(models, needs=NEEDS, width=reference.d)
     kernel = reference.kernel_of({name: one.rows for name, one in seen.items()})
     samples = folded([*seen.items(), ("", reference.sample)], folds, seed)
     crossed = CrossedMeans(samples, kernel, folds, factor=factor_of(kernel.unit, kernel.power))
@@ -480,10 +472,6 @@ def crossed_squares(
     tuple of CrossedMeans and tuple of Diagnostic
     """
     seen = inspected_models(models, needs=NEEDS)
-    first, one = next(iter(seen.items()))
-    for name, other in seen.items():
-        with about_model(name):
-            check_same_dimension("x", other.rows.shape[1], first, one.rows.shape[1])
     label = f"RBF kernel, bandwidth {kernels.check_bandwidth(bandwidth):.10g}"
     centre = np.mean([one.rows.mean(axis=0, dtype=np.float64) for one in seen.values()], axis=0)
     kernel = kernels.Radial(
@@ -563,12 +551,21 @@ def _names(designs: Sequence[Design]) -> list[Index]:
     return [np.array([known.setdefault(label, len(known)) for label in each]) for each in labels]
 
 
-def inspected_models(models: Mapping[str, Any], *, needs: str) -> dict[str, Checked]:
-    """Inspect the samples of several models; `needs` as for `check_rows`."""
-    found = {}
+def inspected_models(
+    models: Mapping[str, Any], *, needs: str, width: int | None = None
+) -> dict[str, Checked]:
+    """Inspect samples of several models, `needs` as for `check_rows`.
+
+    They have the `width` of the reference, if there is one, or all that of the first.
+    """
+    found: dict[str, Checked] = {}
+    like = "real"
     for name, model in models.items():
         with about_model(name):
             found[name] = check_rows("fake", model, needs=needs, minimum=MINIMUM)
+            d = found[name].rows.shape[1]
+            like, width = (name, d) if width is None else (like, width)
+            check_same_dimension("fake", d, like, width)
     return found
 
 

@@ -58,13 +58,13 @@ class PolynomialKernel:
 Kernel = str | PolynomialKernel | KernelFunction
 
 
-def check_bandwidth(bandwidth: Any) -> float:
+def check_bandwidth(bandwidth: Any, name: str = "bandwidth") -> float:
     """Return a positive, finite bandwidth as a float."""
     if isinstance(bandwidth, bool) or not (
         isinstance(bandwidth, Real) and 0.0 < float(bandwidth) < inf
     ):
         raise InputError(
-            f"must be a positive, finite number; got {quoted(bandwidth)}.", argument="bandwidth"
+            f"must be a positive, finite number; got {quoted(bandwidth)}.", argument=name
         )
     return float(bandwidth)
 

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds._text import quoted
 from genbounds.core.estimate import Estimate
-from genbounds.estimators.kernels._pair_kernels import median_bandwidth
+from genbounds.estimators.kernels._pair_kernels import check_bandwidth, median_bandwidth
 from genbounds.samples import Sample
-from genbounds.validation import InputError, check_features, check_positive
+from genbounds.validation import Float, InputError, check_features
 
 SAME_PROMPT = 1e-4
 """Difference of features, in bandwidths, below which two prompts are one."""
@@ -61,22 +59,10 @@ def beside_prompts(
                 f"{len(texts[-1])}.",
                 argument="prompts",
             )
-    widths = {texts[-1].shape[1], texts[0].shape[1]}
-    if len(widths) > 1:
+    if texts[-1].shape[1] != texts[0].shape[1]:
         raise InputError("must have equally many features for both samples.", argument="prompts")
-    for name, given in (("bandwidth", bandwidth), ("prompt_bandwidth", prompt_bandwidth)):
-        if not isinstance(given, Real | None):
-            raise InputError(f"must be a positive number; got {quoted(given)}.", argument=name)
-    units = [
-        median_bandwidth(each[-1]) if given is None else check_positive(name, given)
-        for name, each, given in (
-            ("bandwidth", rows, bandwidth),
-            ("prompt_bandwidth", texts, prompt_bandwidth),
-        )
-    ]
-    rows, texts = (
-        [x / unit for x in each] for each, unit in zip((rows, texts), units, strict=True)
-    )
+    rows = _in_bandwidths(rows, "bandwidth", bandwidth)
+    texts = _in_bandwidths(texts, "prompt_bandwidth", prompt_bandwidth)
     # An encoder that works in batches gives one prompt features that differ by rounding.
     near = np.round(np.concatenate(texts) / SAME_PROMPT) * SAME_PROMPT
     _, names = np.unique(near, axis=0, return_inverse=True)
@@ -88,6 +74,12 @@ def beside_prompts(
     ]
 
 
+def _in_bandwidths(samples: list[Float], name: str, given: Any) -> list[Float]:
+    """Divide rows by the bandwidth that is given, or by the median distance of the last sample."""
+    unit = median_bandwidth(samples[-1]) if given is None else check_bandwidth(given, name)
+    return [x / unit for x in samples]
+
+
 def as_one_sample(estimate: Estimate) -> Estimate:
     """Give the error of a distance whose samples have the same prompts as that of pairs.
 
@@ -96,9 +88,9 @@ def as_one_sample(estimate: Estimate) -> Estimate:
     estimated variance rise and fall together (docs/evidence/encoders_and_prompts.md).
     """
     one, two = estimate.sample, estimate.reference
-    if one.influence is None or two.influence is None or one.units is None or two.units is None:
+    if one.influence is None or two.influence is None or one.units is None:
         return estimate
-    if not np.array_equal(one.units, two.units):
+    if not np.array_equal(one.units, np.asarray(two.units)):
         return estimate
     n = one.influence.size
     steps = (one.influence + two.influence) / np.sqrt(n * (n - 1.0))

@@ -27,5 +27,5 @@ def test_running_inception_is_the_plugin():
 
 @pytest.mark.parametrize("bad", [[[0.5, 0.6]], [[1.5, -0.5]], [[math.nan, 1.0]]])
 def test_running_inception_refuses_what_is_no_posterior(bad):
-    with pytest.raises(InputError, match="must return posteriors"):
+    with pytest.raises(InputError, match=r"`draw`.* row 0"):
         RunningInception(2).add(np.array(bad))
