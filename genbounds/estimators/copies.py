@@ -99,6 +99,11 @@ class TrainingRows:
         How they were drawn does not matter: they are what they are.
     name : str
         What they are called in an error.
+
+    Attributes
+    ----------
+    d : int
+        Number of features.
     """
 
     def __init__(self, train: Any, *, name: str = "real") -> None:
@@ -106,13 +111,8 @@ class TrainingRows:
         rows = validation.check_features(name, features_of(train), minimum=2)
         self._name, self._origin, self._ids = name, origin_of(train), row_ids(rows, name=name)
         self._framed = framing(rows)
-        self._rows = self._framed(rows)
+        self._rows, self.d = self._framed(rows), rows.shape[1]
         self._squares = Neighbours.of(self._rows, min(4, len(rows) - 1)).squares[:, 0]
-
-    @property
-    def d(self) -> int:
-        """Number of features."""
-        return int(self._rows.shape[1])
 
     def authentic(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
         """Say which `rows` are farther from their nearest training row than that is from others."""
@@ -276,6 +276,11 @@ class MifidReference:
     ----------
     real, threshold
         As in `mifid`.
+
+    Attributes
+    ----------
+    d : int
+        Number of features.
     """
 
     def __init__(self, real: Any, *, threshold: float = THRESHOLD) -> None:
@@ -283,13 +288,8 @@ class MifidReference:
         self.threshold = validation.check_open_unit("threshold", threshold)
         real = converted("real", real)
         self._rows = validation.check_features("real", features_of(real))
-        self._distance = FrechetReference(real)
+        self._distance, self.d = FrechetReference(real), self._rows.shape[1]
         check_directions("real", self._rows.any(axis=1))
-
-    @property
-    def d(self) -> int:
-        """Number of features."""
-        return self._distance.d
 
     def estimate(self, fake: Any, *, estimator: str = "debiased") -> Estimate:
         """Estimate for `fake` by the `estimator` of `mifid`, before any level is chosen."""

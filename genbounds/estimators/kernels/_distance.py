@@ -319,6 +319,11 @@ class KernelReference:
         Of the polynomial kernel, as in `kernel_inception_distance`.
     kernel, bandwidth
         As in `kernel_distance`.
+
+    Attributes
+    ----------
+    n, d : int
+        Number of rows and of features.
     """
 
     def __init__(
@@ -343,21 +348,12 @@ class KernelReference:
         with threads_for(_work(real)):
             self.sample = check_rows("real", real, needs=NEEDS, minimum=MINIMUM, crossed=True)
             self._rows = self.sample.rows
+            self.n, self.d = len(self._rows), self._rows.shape[1]
             self._weights = self.sample.drawing.weights
             self._largest = self._checked("real", self._rows)
             self._kernel = kernels.pair_kernel(kernel, bandwidth, self._rows, largest=self._largest)
         # By the unit of the features, and whether the kernel is evaluated in single precision.
         self._within: dict[tuple[float, bool], Within] = {}
-
-    @property
-    def d(self) -> int:
-        """Number of features."""
-        return int(self._rows.shape[1])
-
-    @property
-    def n(self) -> int:
-        """Reference samples."""
-        return len(self._rows)
 
     def kernel_of(self, models: Mapping[str, NDArray[Any]]) -> PairKernel:
         """Check the rows of models, by name; return the kernel that is fit for all of them."""
