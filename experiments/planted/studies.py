@@ -13,7 +13,7 @@ import numpy as np
 
 from genbounds.bounds import Bound, catalog
 from genbounds.simulate import AuditRow, FrechetArm, audit
-from genbounds.simulate.auditing import _c20, _rates
+from genbounds.simulate.auditing import _rates
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class Plant:
     constants : dict
         What it changes of the claim.
     patches : dict
-        What it changes of the study: a replacement for each ``"module.name"``.
+        What it changes of the studies: a replacement for each name of their module.
     replications : int
         Of the audit; where the error is seen with fewer, fewer.
     seen : bool
@@ -51,18 +51,8 @@ class Plant:
     @contextmanager
     def planted(self) -> Iterator[None]:
         """Put the error in place."""
-        modules = {module.__name__.rpartition(".")[2]: module for module in (_c20, _rates)}
-        held = []
-        for where, replacement in self.patches.items():
-            module, name = where.split(".")
-            held.append(mock.patch.object(modules[module], name, replacement))
-        for patch in held:
-            patch.start()
-        try:
+        with mock.patch.multiple(_rates, **self.patches):
             yield
-        finally:
-            for patch in held:
-                patch.stop()
 
     def row(self) -> AuditRow:
         """Audit with the error."""
@@ -102,7 +92,7 @@ def seen_enough(p: Any, t: Any) -> Any:
     return (1 - p) ** (t / p)
 
 
-_distances = _c20._distances
+_distances = _rates._distances
 
 
 def unbiased(arm: FrechetArm, n: int, count: int, rng: np.random.Generator) -> Any:
@@ -154,7 +144,7 @@ def plants() -> tuple[Plant, ...]:
               replications=10_000),
         Plant(id="c20.is-bias", what="the factor ½ left out", constants={"lead": 1.0}),
     ]  # fmt: skip
-    distances = "_c20._distances"
+    distances = "_distances"
     biases = [
         Plant(id="c20.fid-bias", what="true distance 10 % too large",
               patches={distances: wrong_truth(1.1)}),
@@ -165,7 +155,7 @@ def plants() -> tuple[Plant, ...]:
         Plant(id="c20.rank-flip", what="the generators exchanged: true distance of the rival",
               patches={distances: lambda arm, n, count, rng: -_distances(arm, n, count, rng)}),
     ]  # fmt: skip
-    weights = "_c20.intercept_weights"
+    weights = "intercept_weights"
     lines = [
         Plant(id="c20.fid-infinity", what="the plain score in place of the line at 0",
               patches={weights: plain}, replications=20),
@@ -176,51 +166,51 @@ def plants() -> tuple[Plant, ...]:
         Plant(id="c20.fid-infinity", what="a line in N", patches={weights: line_in(1.0)},
               replications=20),
         Plant(id="c20.fid-infinity", what="subsets drawn with replacement",
-              patches={"_c20._REPLACED": frozenset({"c20.fid-infinity"})}, replications=20),
+              patches={"_REPLACED": frozenset({"c20.fid-infinity"})}, replications=20),
         Plant(id="c20.spacing", what="the two spacings exchanged",
-              patches={"_c20.even_sizes": _c20.even_inverses,
-                       "_c20.even_inverses": _c20.even_sizes},
+              patches={"even_sizes": _rates.even_inverses,
+                       "even_inverses": _rates.even_sizes},
               replications=10_000),
         Plant(id="c20.spacing", what="a claim of a tenth of the error", constants={"ratio": 0.1}),
     ]  # fmt: skip
     samplers = [
-        Plant(id=name, what=what, patches={"_c20._SAMPLERS": drawn})
+        Plant(id=name, what=what, patches={"_SAMPLERS": drawn})
         for name in ("c20.sobol", "c20.sobol-mean")
         for what, drawn in (("iid points in place of Sobol points", ("iid", "iid", "iid")),
                             ("Sobol and iid exchanged", ("inverse", "iid", "iid")))
     ]  # fmt: skip
     points = [
         Plant(id="c20.sobol-rate", what="iid points in place of Sobol points",
-              patches={"_c20._points": lambda d, n, rng: rng.random((n, d))}),
+              patches={"_points": lambda d, n, rng: rng.random((n, d))}),
         Plant(id="c20.sobol-rate", what="points that are not scrambled",
-              patches={"_c20._points": unscrambled}),
+              patches={"_points": unscrambled}),
         Plant(id="c20.sobol-rate", what="exponent -1.5 in place of -1",
               constants={"exponent": -1.5}),
     ]  # fmt: skip
     policies = [
         Plant(id="m25.is-ucb-regret", what=f"the bonus times {factor:g}",
-              patches={"_rates.regret": shrunk_bonus(factor)}, seen=seen,
+              patches={"regret": shrunk_bonus(factor)}, seen=seen,
               replications=5000 if factor > 0.0 else 600)
         for factor, seen in ((0.7, False), (0.01, True), (-1.0, True))
     ]  # fmt: skip
     empty = [
         Plant(id=name, what=f"the bonus times {factor:g}",
-              patches={"_rates.regret": shrunk_bonus(factor)}, seen=seen)
+              patches={"regret": shrunk_bonus(factor)}, seen=seen)
         for name in ("o24.fid-ucb-regret", "m25.fd-ucb-regret")
         for factor, seen in ((0.7, False), (-1.0, True))
     ]  # fmt: skip
     nystrom = [
         Plant(id="v24.nystrom", what="exponent -1 in place of -1/2", constants={"exponent": -1.0}),
         Plant(id="v24.nystrom-proof", what="t ≥ C r log(n)/p landmarks, p the smallest class",
-              patches={"_rates._unseen": seen_enough}, seen=False),
+              patches={"_unseen": seen_enough}, seen=False),
         Plant(id="v24.nystrom-product", what="log(2/δ) times 1 + t τ² log(n)²",
               constants={"offset": 1.0}, seen=False),
     ]  # fmt: skip
     others = [
         Plant(id="c20.fid-infinity-with-replacement", what="subsets drawn without replacement",
-              patches={"_c20._REPLACED": frozenset()}, replications=20, seen=False),
+              patches={"_REPLACED": frozenset()}, replications=20, seen=False),
         Plant(id="o24.is-ucb-regret", what="the bonus times -1",
-              patches={"_rates.regret": shrunk_bonus(-1.0)}),
+              patches={"regret": shrunk_bonus(-1.0)}),
     ]  # fmt: skip
     return (*others, *exponents, *leads, *biases, *lines, *samplers, *points, *policies, *empty,
             *nystrom)  # fmt: skip

@@ -100,7 +100,7 @@ def _searched(seed: int, variant: Bound) -> str:
     takes = _exact.takes_exact
     with mock.patch.object(_exact, "takes_exact", lambda side: takes(inspect.unwrap(side))):
         for d in (1, 2):
-            if search(variant, d, stream(seed, variant.id, "planted", d)).confirmed:
+            if search(variant, d, stream(seed, variant.id, "planted", d))["confirmed"]:
                 return f"search at d = {d}"
     return ""
 

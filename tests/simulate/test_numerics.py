@@ -17,8 +17,7 @@ from genbounds.simulate._coverage import Scenario, exact_misses, lower_limit, ra
 from genbounds.simulate._work import stream
 from genbounds.simulate.arms._tilting import log_direction_mean, log_sphere_mean
 from genbounds.simulate.auditing._proofs import proof_steps, square_tail, sub_exponential_gap
-from genbounds.simulate.auditing._rates import regret
-from genbounds.simulate.auditing._results import fit_power
+from genbounds.simulate.auditing._rates import fit_power, regret
 from genbounds.simulate.auditing._scenarios import DELTAS, POOLS, scenarios_of
 
 BOUNDS = catalog()

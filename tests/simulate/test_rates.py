@@ -13,7 +13,7 @@ from scipy import stats
 from genbounds import InputError
 from genbounds.bounds import catalog, truncate
 from genbounds.simulate import CategoricalArm, FrechetArm, GaussianArm, NystromArm, audit, coverage
-from genbounds.simulate.auditing import _c20, _rates
+from genbounds.simulate.auditing import _rates
 
 BOUNDS = catalog()
 
@@ -57,21 +57,21 @@ def test_sobol_points_are_upheld_where_every_kind_of_them_gains(plain, monkeypat
                     scores[:, sampler, score] += (-10.0, 10.0)[score]
             yield latent, scores
 
-    monkeypatch.setattr(_c20, "_networks", networks)
+    monkeypatch.setattr(_rates, "_networks", networks)
     bound, rng = BOUNDS["c20.sobol"], np.random.default_rng(0)
-    *ratios, both = _c20.sobol_variances(bound, 600, rng)
+    *ratios, both = _rates.sobol_variances(bound, 600, rng)
     assert both.holds == (plain is None)
     # Twelve ratios, two sides; the last of 32 latents, where no score varies less.
     ratio, low, high = (float(part) for part in re.findall(r"\d+\.\d+", ratios[-1].found))
     assert high / ratio == pytest.approx(stats.f.isf(1e-6 / 24.0, 39, 39), rel=0.003)
     assert low * high == pytest.approx(ratio**2, rel=0.01)
-    *_, of_distance = _c20.sobol_means(bound, 600, rng)
+    *_, of_distance = _rates.sobol_means(bound, 600, rng)
     assert of_distance.holds == (plain not in ((1, 0), (2, 0)))
 
 
 def test_integrals_of_the_study_are_known():
     axis = (np.arange(100) + 0.5) / 100.0  # the steps lie between these points
-    for d, function, truth in _c20._FUNCTIONS.values():
+    for d, function, truth in _rates._FUNCTIONS.values():
         grid = np.stack(np.meshgrid(*[axis] * d), axis=-1).reshape(-1, d)
         assert function(grid).mean() == pytest.approx(truth, rel=1e-4)
 
@@ -88,19 +88,19 @@ def test_extrapolation_stands_without_replacement_and_falls_with_it_or_without_a
 
     def holds(name):
         rng = np.random.default_rng(0)
-        found = _c20.bias_left(BOUNDS[name], arm, 5000, 20_000, 12, rng)
+        found = _rates.bias_left(BOUNDS[name], arm, 5000, 20_000, 12, rng)
         assert found.decisive
         return found.holds
 
     assert holds("c20.fid-infinity")
     assert not holds("c20.fid-infinity-with-replacement")
-    monkeypatch.setattr(_c20, "intercept_weights", last_size_only)
+    monkeypatch.setattr(_rates, "intercept_weights", last_size_only)
     assert not holds("c20.fid-infinity")
 
 
 def test_arms_of_the_study_of_extrapolation_are_what_their_names_say(monkeypatch):
-    monkeypatch.setattr(_c20, "bias_left", lambda bound, arm, *rest: arm)
-    for arm in _c20.fid_infinity(BOUNDS["c20.fid-infinity"], 100, np.random.default_rng(0)):
+    monkeypatch.setattr(_rates, "bias_left", lambda bound, arm, *rest: arm)
+    for arm in _rates.fid_infinity(BOUNDS["c20.fid-infinity"], 100, np.random.default_rng(0)):
         scale = 1.1 if "1.1 I" in arm.name else 1.0
         assert f"d={arm.d}" in arm.name
         assert arm.facts["distance"] == pytest.approx(arm.d * (1 - scale**0.5) ** 2, abs=1e-9)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.random import SeedSequence
 
 from genbounds._process import versions
 from genbounds.bounds import Bound, catalog
@@ -26,7 +25,7 @@ from genbounds.simulate.auditing import _results
 from genbounds.simulate.auditing._checks import exact_checks
 from genbounds.simulate.auditing._results import AuditReport, AuditRow, CellResult, Check
 from genbounds.simulate.auditing._scenarios import scenarios_of
-from genbounds.simulate.auditing._search import DIMENSIONS, SearchResult, search
+from genbounds.simulate.auditing._search import DIMENSIONS, search
 from genbounds.validation import InputError, check_count, check_installed
 
 DEFAULT_REPLICATIONS = 10_000
@@ -142,7 +141,7 @@ def _pieces(bound: Bound, replications: int, seed: int) -> list[Piece]:
         return pieces + _trials(bound, replications, seed)
     for d in DIMENSIONS:
         seeds = stream(seed, bound.id, "search", d)
-        pieces.append(_piece(bound, ["search", d], f"search at d={d}", _search, d, seeds))
+        pieces.append(_piece(bound, ["search", d], f"search at d={d}", search, d, seeds))
     return pieces
 
 
@@ -175,10 +174,6 @@ def _checks(bound: Bound, examine: Callable[..., Iterable[Check]], *given: Any) 
     return {"checks": [check.to_dict() for check in examine(bound, *given)]}
 
 
-def _search(bound: Bound, d: int, seeds: SeedSequence) -> dict[str, Any]:
-    return asdict(search(bound, d, seeds))
-
-
 # --- verdicts: from evidence on one statement to its row in the report --------------------------
 
 # One cell of evidence, and what can be checked by hand where it refutes.
@@ -197,7 +192,7 @@ def _row(bound: Bound, replications: int, results: Iterator[dict[str, Any]]) -> 
         fits = [(check, check.kind == "vacuous fit") for check in checks]
         found = [(_certain(x.claim, 1, "fit", x.refutes, trivial=y), "") for x, y in fits]
     elif bound.form == "deterministic":
-        found = [_of_search(bound, SearchResult(**result)) for result in results]
+        found = [_of_search(bound, result) for result in results]
     else:
         measured = []
         for scenario in scenarios_of(bound):
@@ -208,12 +203,13 @@ def _row(bound: Bound, replications: int, results: Iterator[dict[str, Any]]) -> 
     return _decide(bound, found, checks, edges)
 
 
-def _of_search(bound: Bound, found: SearchResult) -> Evidence:
+def _of_search(bound: Bound, result: Mapping[str, Any]) -> Evidence:
     """Judge a deterministic claim by the search at one dimension."""
-    cell = _certain(bound.setting, found.d, "search", found.confirmed, tightness=found.ratio)
-    values = ", ".join(f"{name} = {value}" for name, value in found.inputs.items())
-    sides = f"{found.left} exceeds the right side {found.right}"
-    return cell, f"{values}: {bound.quantity.text} = {sides}".replace("'", "")
+    d, broken, ratio = result["d"], result["confirmed"], result["ratio"]
+    values = ", ".join(f"{name} = {value}" for name, value in result["inputs"].items())
+    sides = f"{result['left']} exceeds the right side {result['right']}"
+    case = f"{values}: {bound.quantity.text} = {sides}".replace("'", "")
+    return _certain(bound.setting, d, "search", broken, tightness=ratio), case
 
 
 def _of_trials(bound: Bound, measured: Sequence[Measured]) -> list[Evidence]:

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator, SeedSequence
@@ -48,52 +48,28 @@ _BITS = 4  # of each coordinate: its sign, and three of its size
 _DENOMINATORS = (1, 2, 10, 100, 1000)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchResult:
-    """The strongest attack found at one dimension.
-
-    Attributes
-    ----------
-    d : int
-        Dimension of the inputs.
-    tried : int
-        Inputs evaluated by the numerical adversary.
-    violation : float
-        Relative violation (left − right) / max(|left|, |right|) at `inputs`; the largest found if
-        there is none.
-    ratio : float
-        Smallest right/left found; 1 where the inequality is attained.
-    left, right : str
-        Both sides at `inputs`: fractions, or 20 digits; 12 digits where they are known in double
-        precision only.
-    inputs : dict of str to list
-        A counterexample in its simplest form, whole numbers and fractions such as ``"1/3"``; else
-        the inputs that come nearest, as decimals.
-    confirmed : bool
-        Whether the inequality is violated beyond rounding.
-    """
-
-    d: int
-    tried: int
-    violation: float
-    ratio: float
-    left: str
-    right: str
-    inputs: dict[str, Any]
-    confirmed: bool
-
-
 # Inputs as fractions, and both sides at them.
 Counterexample = tuple[dict[str, Any], ExactSides]
 
 
-def search(bound: Bound, d: int, seeds: SeedSequence) -> SearchResult:
+def search(bound: Bound, d: int, seeds: SeedSequence) -> dict[str, Any]:
     """Look for inputs of dimension `d` that violate a deterministic claim.
 
     Small inputs are drawn and shrunk by Hypothesis where d is small. Then starts are random with
     random scales and zeros; the best are perturbed with shrinking steps, then follow the gradient
     of the relative violation; a violation is simplified by rounding its coordinates as far as it
     survives.
+
+    Returns
+    -------
+    dict
+        The strongest attack found: ``d``; ``tried``, inputs evaluated by the numerical adversary;
+        ``violation``, (left − right) / max(|left|, |right|) at ``inputs``, the largest found if
+        there is none; ``ratio``, the smallest right/left found, 1 where the inequality is attained;
+        ``left`` and ``right`` at ``inputs``: fractions, or 20 digits; 12 digits where they are
+        known in double precision only; ``inputs``, a counterexample in its simplest form, whole
+        numbers and fractions such as ``"1/3"``, else the inputs that come nearest, as decimals;
+        ``confirmed``, whether the inequality is violated beyond rounding.
 
     Raises
     ------
@@ -118,14 +94,8 @@ def search(bound: Bound, d: int, seeds: SeedSequence) -> SearchResult:
     if violation is not None:
         fractions, sides = violation
         inputs = {name: as_text(fractions[name]) for name in bound.needs}
-    return SearchResult(
-        d=d,
-        tried=tried,
-        ratio=ratio,
-        inputs=inputs,
-        confirmed=violation is not None,
-        **asdict(sides),
-    )
+    found = {"d": d, "tried": tried, "ratio": ratio, "inputs": inputs}
+    return found | {"confirmed": violation is not None} | asdict(sides)
 
 
 class Target:
@@ -143,29 +113,38 @@ class Target:
                 f"`{bound.id}` has the setting {bound.setting!r}; a counterexample can be searched "
                 f"in {', '.join(FAMILIES)}."
             )
-        self.bound, self.d, self.family = bound, d, FAMILIES[bound.setting]
-        self.size = self.family.size(d)  # number of coordinates
+        self.bound, self.family = bound, FAMILIES[bound.setting]
+        # d, classes or points, dimensions of a point, jumps of a step function.
+        lengths = {"d": d, "c": d + 1, "s": min(d, 2), "j": 2}
+        self.shapes = [tuple(lengths[axis] for axis in shape) for shape in self.family.shapes]
+        *self.ends, self.size = np.cumsum([math.prod(shape) for shape in self.shapes]).tolist()
 
-    def score(self, points: Float) -> Float:
-        """Relative violation at each of the points; negative where the claim holds."""
-        inputs = self.family.decode(points, self.d)
+    def decode(self, points: Float) -> dict[str, Float]:
+        """Turn points of shape (m, size) into inputs by name, m of each."""
+        pairs = zip(np.split(points, self.ends, axis=1), self.shapes, strict=True)
+        return self.family.inputs(*(array.reshape(-1, *shape) for array, shape in pairs))
+
+    def single(self, point: Float) -> dict[str, Any]:
+        """Return the inputs at one point."""
+        return {name: value[0] for name, value in self.decode(point).items()}
+
+    def _evaluate(self, points: Float) -> tuple[Float, Float, Float]:
+        """Both sides at each of the points, and by how much the left one is larger."""
+        inputs = self.decode(points)
         left = self.bound.error(**inputs)
         right = np.broadcast_to(self.bound.width(**inputs), left.shape)
         size = np.maximum(np.abs(left), np.abs(right))
         # Both sides zero: attained, not violated. A side that is no number never wins.
         score = np.divide(left - right, size, out=np.zeros_like(size), where=size > 0.0)
-        return np.where(np.isfinite(score), score, -np.inf)
+        return left, right, np.where(np.isfinite(score), score, -np.inf)
 
-    def single(self, point: Float) -> dict[str, Any]:
-        """Return the inputs at one point."""
-        return {name: value[0] for name, value in self.family.decode(point, self.d).items()}
+    def score(self, points: Float) -> Float:
+        """Relative violation at each of the points; negative where the claim holds."""
+        return self._evaluate(points)[2]
 
     def sides(self, point: Float) -> tuple[ExactSides, float]:
         """Both sides at one point, in double precision, and right over left."""
-        inputs = self.family.decode(point, self.d)
-        left = float(self.bound.error(**inputs)[0])
-        right = float(np.broadcast_to(self.bound.width(**inputs), (1,))[0])
-        violation = float(self.score(point)[0])
+        left, right, violation = (float(values[0]) for values in self._evaluate(point))
         sides = ExactSides(violation=violation, left=f"{left:.12g}", right=f"{right:.12g}")
         return sides, right / left if left > 0.0 else np.inf
 
@@ -178,7 +157,8 @@ class Target:
             return (as_is, sides) if sides.violation > _UNCONFIRMED else None
         for denominator in (*_DENOMINATORS, None):
             inputs = self.family.rational(single, denominator)
-            if self.bound.violated(as_floats(inputs), 1, 0.5):
+            floats = {name: np.array(value, dtype=np.float64) for name, value in inputs.items()}
+            if self.bound.violated(floats, 1, 0.5):
                 continue
             exact = exact_sides(self.bound, inputs)
             if exact is not None and exact.violation > VIOLATION:
@@ -302,15 +282,14 @@ def _simplify(target: Target, point: Float) -> Float:
 # --- families of inputs --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class InputFamily:
+class InputFamily(NamedTuple):
     """Inputs of one kind.
 
     Attributes
     ----------
     shapes : tuple of str
-        Of the arrays that free coordinates fill, one after the other: a letter of `_shapes_at` for
-        each axis, none for a number.
+        Of the arrays that free coordinates fill, one after the other: a letter for each axis, see
+        `Target`; none for a number.
     inputs : callable
         ``inputs(*arrays)`` returns inputs by name from these arrays, m of each.
     distributions : tuple of str
@@ -323,22 +302,6 @@ class InputFamily:
     inputs: Callable[..., dict[str, Float]]
     distributions: tuple[str, ...] = ()
     larger: str | None = None
-
-    def size(self, d: int) -> int:
-        """Return the number of coordinates at dimension d."""
-        return sum(math.prod(shape) for shape in self._shapes_at(d))
-
-    def decode(self, points: Float, d: int) -> dict[str, Float]:
-        """Turn points of shape (m, size(d)) into inputs by name, m of each."""
-        shapes = self._shapes_at(d)
-        arrays = np.split(points, np.cumsum([math.prod(shape) for shape in shapes])[:-1], axis=1)
-        pairs = zip(arrays, shapes, strict=True)
-        return self.inputs(*(array.reshape(-1, *shape) for array, shape in pairs))
-
-    def _shapes_at(self, d: int) -> list[tuple[int, ...]]:
-        # d, classes or points, dimensions of a point, jumps of a step function.
-        lengths = {"d": d, "c": d + 1, "s": min(d, 2), "j": 2}
-        return [tuple(lengths[axis] for axis in shape) for shape in self.shapes]
 
     def rational(self, inputs: Mapping[str, Any], denominator: int | None) -> dict[str, Any]:
         """Turn inputs into fractions that meet their conditions exactly: sums to one, A ⪰ B.
@@ -360,21 +323,13 @@ class InputFamily:
             if total > 0:
                 fractions[name] = [value / total for value in fractions[name]]
         if self.larger is not None:
-            _enlarge(fractions[self.larger], denominator)
+            # To the diagonal is added what rounding may have taken from the eigenvalues.
+            matrix = fractions[self.larger]
+            largest = max(abs(value) for row in matrix for value in row)
+            unit = largest / 10**12 if denominator is None else Fraction(1, denominator)
+            for index, row in enumerate(matrix):
+                row[index] += unit * len(matrix)
         return fractions
-
-
-def _enlarge(matrix: list[list[Fraction]], denominator: int | None) -> None:
-    """Add to the diagonal what rounding may have taken from the eigenvalues, in place."""
-    largest = max(abs(value) for row in matrix for value in row)
-    unit = largest / 10**12 if denominator is None else Fraction(1, denominator)
-    for index, row in enumerate(matrix):
-        row[index] += unit * len(matrix)
-
-
-def as_floats(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn fractions into arrays."""
-    return {name: np.array(value, dtype=np.float64) for name, value in inputs.items()}
 
 
 def as_text(value: Any) -> Any:
