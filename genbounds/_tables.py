@@ -295,7 +295,7 @@ class Warned(Noted):
     @property
     def reliable(self) -> bool:
         """False exactly if a warning is "unreliable"."""
-        return all_reliable(self.warnings)
+        return all(warning.severity != "unreliable" for warning in self.warnings)
 
     def __repr__(self) -> str:
         return "\n  ".join((f"{type(self).__name__}({self})", *map(str, self.warnings)))

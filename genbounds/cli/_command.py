@@ -192,7 +192,19 @@ def command(
                 said = advice if isinstance(advice, str) else advice(**given)
                 complain(f"interrupted: {said}")
                 raise typer.Exit(SIGNAL + getattr(error, "number", SIGINT)) from None
-            _print(text if output.as_json else answer.show)
+            try:
+                if output.as_json:
+                    sys.stdout.write(text)
+                else:
+                    answer.show()
+                sys.stdout.flush()
+            except (OSError, SystemExit) as error:  # rich turns a broken pipe into the latter
+                # What is still in the buffer must not fail again on the way out. A reader who goes
+                # away, as `head` does, changes no exit status; a full disk is said.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+                    why = f"standard output cannot be written: {error.strerror}"
+                    raise gb.InputError(f"{why}: write to another place.") from error
             if answer.negative:
                 raise typer.Exit(NEGATIVE)
 
@@ -267,26 +279,6 @@ class _Declared:
                 annotation=Annotated[kind, info],
             )
         )
-
-
-def _print(what: str | Callable[[], None]) -> None:
-    """Print an answer; go on in silence when its reader goes away, as `head` does.
-
-    The exit status is still that of the answer. A full disk is said.
-    """
-    try:
-        if isinstance(what, str):
-            sys.stdout.write(what)
-        else:
-            what()
-        sys.stdout.flush()
-    except (OSError, SystemExit) as error:  # rich turns a broken pipe into the latter
-        # What is still in the buffer must not fail again on the way out.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
-            raise gb.InputError(
-                f"standard output cannot be written: {error.strerror}: write to another place."
-            ) from error
 
 
 # --- the program ----------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,40 +114,6 @@ def reads_rows(name: str, judging: Judging) -> gb.estimators.MetricSpec:
     return replace(choose_metric(replace(judging, metric="kid")), name=name)
 
 
-def reference_and_models(
-    files: Sequence[Path],
-    reference: Path | None,
-    spec: gb.estimators.MetricSpec,
-    counts: Sequence[int] = (),
-    *,
-    least: int = 1,
-) -> tuple[Path | None, list[Path]]:
-    """Tell the reference, where there is one, from the models.
-
-    Parameters
-    ----------
-    files : sequence of Path
-        As given.
-    reference : Path or None
-        That of ``--reference``.
-    spec : MetricSpec
-    counts : sequence of int
-        How many models there may be; none: `least` or more.
-    least : int
-    """
-    models = [*files]
-    if spec.reference == "required" and reference is None:
-        reference, models = files[0], models[1:]
-    if len(models) >= least if not counts else len(models) in counts:
-        return reference, models
-    wanted = "at least " + ("one model" if least == 1 else "two models")
-    if counts:
-        wanted = " or ".join(f"{count} model{'s' * (count > 1)}" for count in counts)
-    got = "1 file" if len(files) == 1 else f"{len(files)} files"
-    needs = "a reference and " if spec.reference == "required" else ""
-    raise InputError(f"--metric {spec.name} takes {needs}{wanted}; got {got}.")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Models:
     """The models that a command judges, and the reference if there is one.
@@ -180,9 +146,13 @@ class Models:
 
         Parameters
         ----------
-        files, spec, counts, least
-            As for `reference_and_models`.
+        files : sequence of Path
+            As given.
+        spec : MetricSpec
         judging : Judging
+        counts : sequence of int
+            How many models there may be; none: `least` or more.
+        least : int
         partners : sequence of Path
             Files of partners.
         """
@@ -192,9 +162,17 @@ class Models:
         for name in options:
             if name not in spec.options:
                 raise _option_of_others(name, spec)
-        reference, models = reference_and_models(
-            files, judging.reference, spec, counts, least=least
-        )
+        reference, models, needs = judging.reference, [*files], ""
+        if spec.reference == "required":
+            needs = "a reference and "
+            if reference is None:
+                reference, *models = files
+        if not (len(models) >= least if not counts else len(models) in counts):
+            wanted = "at least " + ("one model" if least == 1 else "two models")
+            if counts:
+                wanted = " or ".join(f"{count} model{'s' * (count > 1)}" for count in counts)
+            got = "1 file" if len(files) == 1 else f"{len(files)} files"
+            raise InputError(f"--metric {spec.name} takes {needs}{wanted}; got {got}.")
         models += partners
         paths = [*([] if reference is None else [reference]), *models]
         encoding = (
@@ -617,48 +595,37 @@ def settle_labels(inputs: Sequence[Input]) -> list[Input]:
         If they can be either.
     """
     classes = [_classes(file) for file in inputs]
-    return [
-        file
-        if file.undecided is None
-        else _settled(file, file.undecided, [*classes[:i], *classes[i + 1 :]])
-        for i, file in enumerate(inputs)
-    ]
-
-
-def _settled(file: Input, labels: NDArray[Any], others: Sequence[frozenset[str]]) -> Input:
-    reading = _reading(file, labels, others)
-    units, counts = np.unique(labels, return_counts=True)
-    word = FOLDERS if gb.features.is_media(file.path) else FOLDER_LABELS
-    rows = f"{counts.min()}" if np.ptp(counts) == 0 else f"{counts.min()} to {counts.max()}"
-    found = f"{display(file.path)}: {units.size} {word} of {rows} rows each"
-    if reading is None:
-        raise InputError(
-            f"{found} can be groups (others would be drawn next time) or strata (the same classes "
-            f"again): pass --groups {word} or --strata {word}, or --iid for neither."
-        )
-    other = "strata" if reading == "groups" else "groups"
-    complain(f"{found} are taken as {reading} (--{other} {word} for {other})")
-    sample = file.sample if isinstance(file.sample, gb.Sample) else gb.Sample(file.sample)
-    groups, strata = (labels, None) if reading == "groups" else (sample.groups, labels)
-    return replace(file, sample=gb.Sample(sample.features, groups=groups, strata=strata))
-
-
-def _reading(
-    file: Input, labels: NDArray[Any], others: Sequence[frozenset[str]]
-) -> Literal["groups", "strata"] | None:
-    """Tell groups from strata; None where both are possible."""
-    counts = np.unique(labels, return_counts=True)[1]
-    grouped = isinstance(file.sample, gb.Sample) and file.sample.groups is not None
-    if counts.size >= MANY_UNITS and counts.max() <= FEW_ROWS:
-        return None if grouped else "groups"
-    names = _classes(file)
-    return "strata" if names and names in others else None
+    settled = []
+    for file, names in zip(inputs, classes, strict=True):
+        if file.undecided is None:
+            settled.append(file)
+            continue
+        sample = file.sample if isinstance(file.sample, gb.Sample) else gb.Sample(file.sample)
+        units, counts = np.unique(file.undecided, return_counts=True)
+        word = FOLDERS if gb.features.is_media(file.path) else FOLDER_LABELS
+        rows = f"{counts.min()}" if np.ptp(counts) == 0 else f"{counts.min()} to {counts.max()}"
+        found = f"{display(file.path)}: {units.size} {word} of {rows} rows each"
+        few = units.size >= MANY_UNITS and counts.max() <= FEW_ROWS
+        if few and sample.groups is None:
+            taken, other, labels = "groups", "strata", {"groups": file.undecided}
+        elif names and classes.count(names) > 1:
+            taken, other = "strata", "groups"
+            labels = {"groups": sample.groups, "strata": file.undecided}
+        else:
+            raise InputError(
+                f"{found} can be groups (others would be drawn next time) or strata (the same "
+                f"classes again): pass --groups {word} or --strata {word}, or --iid for neither."
+            )
+        complain(f"{found} are taken as {taken} (--{other} {word} for {other})")
+        settled.append(replace(file, sample=gb.Sample(sample.features, **labels)))
+    return settled
 
 
 def _classes(file: Input) -> frozenset[str]:
     """Return the names of the classes of a file, if all have many rows."""
-    labels = file.sample.strata if isinstance(file.sample, gb.Sample) else None
-    labels = labels if file.undecided is None else file.undecided
+    labels = file.undecided
+    if labels is None:
+        labels = getattr(file.sample, "strata", None)
     if labels is None:
         return frozenset()
     names, counts = np.unique(labels, return_counts=True)
@@ -675,27 +642,26 @@ def at_shares(inputs: Sequence[Input], asked: str, *, referenced: bool) -> list[
     """
     if asked == "reference" and not referenced:
         raise InputError("is 'reference', and here is no reference.", argument="--shares")
-    given = asked if asked in ("equal", "reference") else _shares_in(Path(asked))
-    models = inputs[1:] if asked == "reference" else inputs
-    return [*inputs[: len(inputs) - len(models)], *(_at(file, given) for file in models)]
-
-
-def _at(file: Input, shares: str | dict[str, float]) -> Input:
-    sample = file.sample
-    if not isinstance(sample, gb.Sample) or sample.strata is None:
-        raise InputError(
-            f"{display(file.path)} does not say which class each row is of: pass --strata.",
-            argument="--shares",
-        )
-    chosen: Any = shares
-    if not isinstance(shares, str):  # keys of JSON are texts
-        texts = {str(name): name for name in np.unique(sample.strata).tolist()}
-        chosen = {texts.get(name, name): share for name, share in shares.items()}
-    try:
-        told = gb.Sample(sample.features, groups=sample.groups, strata=sample.strata, shares=chosen)
-    except InputError as error:
-        raise InputError(f"{display(file.path)}: {error}", argument="--shares") from error
-    return replace(file, sample=told)
+    shares: Any = asked if asked in ("equal", "reference") else _shares_in(Path(asked))
+    scored = [*inputs[:1]] if asked == "reference" else []
+    for file in inputs[len(scored) :]:
+        sample, path = file.sample, display(file.path)
+        if not isinstance(sample, gb.Sample) or sample.strata is None:
+            raise InputError(
+                f"{path} does not say which class each row is of: pass --strata.",
+                argument="--shares",
+            )
+        chosen = shares
+        if not isinstance(shares, str):  # keys of JSON are texts
+            texts = {str(name): name for name in np.unique(sample.strata).tolist()}
+            chosen = {texts.get(name, name): share for name, share in shares.items()}
+        labels: dict[str, Any] = {"groups": sample.groups, "strata": sample.strata}
+        try:
+            sample = gb.Sample(sample.features, **labels, shares=chosen)
+        except InputError as error:
+            raise InputError(f"{path}: {error}", argument="--shares") from error
+        scored.append(replace(file, sample=sample))
+    return scored
 
 
 def _shares_in(path: Path) -> dict[str, float]:

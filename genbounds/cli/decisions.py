@@ -248,16 +248,17 @@ def track(
     Every checkpoint is compared with all earlier ones. At the level, no step of the whole run is
     wrongly called improved or collapsed.
     """
-    from genbounds.cli._inputs import Models, choose_metric, reference_and_models
+    from genbounds.cli._inputs import Models, choose_metric
     from genbounds.validation import check_open_unit
 
     out = judging.output.out
     spec = choose_metric(judging)
     check_open_unit("--level", judging.level)
-    real, checkpoints = reference_and_models(files, judging.reference, spec)
-    if judging.reference is None and real is not None:
+    real, checkpoints = judging.reference, [*files]
+    if spec.reference == "required" and real is None:
+        real, *checkpoints = files
         _check_reference(real, checkpoints)
-    steps = steps_of(checkpoints)
+    steps = steps_of(checkpoints) if checkpoints else {}
     # The shell sorts step-1000 before step-200.
     checkpoints.sort(key=lambda path: steps[path])
     keep(out, "track", {}, complete=False)
