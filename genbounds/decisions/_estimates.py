@@ -8,14 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from genbounds._text import number
-from genbounds.estimators import (
-    Estimate,
-    MetricSpec,
-    Prepared,
-    SampleError,
-    estimate_each,
-    prepare_all,
-)
+from genbounds.estimators import Estimate, MetricSpec, Prepared, estimate_each, prepare_all
 from genbounds.results import Diagnostic
 from genbounds.validation import InputError, calling
 
@@ -29,17 +22,13 @@ def on_score_scale(estimate: Estimate) -> Estimate:
     if not estimate.log_scale:
         return estimate
     value = math.exp(estimate.value)
-
-    def scaled(error: SampleError) -> SampleError:
-        convex = value**3 * error.variance**2 / 2.0
-        found = error.scaled(value)
-        return replace(found, curvature=found.curvature + convex)
-
+    sample, reference = (
+        replace(error, curvature=error.curvature + error.variance**2 / 2.0)
+        for error in (estimate.sample, estimate.reference)
+    )
     return replace(
-        estimate.scaled(value),
+        replace(estimate, sample=sample, reference=reference).scaled(value),
         value=value,
-        sample=scaled(estimate.sample),
-        reference=scaled(estimate.reference),
         lower_limit=math.exp(estimate.lower_limit),
         upper_limit=math.exp(min(estimate.upper_limit, 700.0)),
         log_scale=False,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from genbounds._drawing import COLOUR, DASHED, Scale, Style, band, new_axes, tip
 from genbounds._tables import InHand, Line, Noted
-from genbounds._text import count, interval, number, percent, short
+from genbounds._text import count, interval, listed, number, percent, short
 from genbounds.results import Diagnostic, Score, all_reliable, listing, titled
 
 if TYPE_CHECKING:
@@ -197,18 +197,17 @@ class Track(Noted):
         """The verdict in one or two sentences."""
         last = self.looks[-1]
         at = f"({jointly(self.level)})"
-        gain = "" if self.gain_high is None else self._gain()
+        gain = number(self.gain_high)
+        if self.log_scale and self.gain_high is not None:
+            gain = f"a factor {number(math.exp(self.gain_high))}"
         if self.verdict == "collapsed":
-            return (
-                f"Collapsed: step {short(last.step)} is worse than {_steps(last.worse_than)} {at}."
-            )
+            step, better = short(last.step), _steps(last.worse_than)
+            return f"Collapsed: step {step} is worse than {better} {at}."
         if self.verdict == "improved":
-            better = max(self.looks[-self.patience :], key=lambda look: len(look.better_than))
-            later = "" if better is last else "; no later step is better than all before it"
-            return (
-                f"Improving: step {short(better.step)} is better than "
-                f"{_steps(better.better_than)} {at}{later}."
-            )
+            best = max(self.looks[-self.patience :], key=lambda look: len(look.better_than))
+            later = "" if best is last else "; no later step is better than all before it"
+            step, worse = short(best.step), _steps(best.better_than)
+            return f"Improving: step {step} is better than {worse} {at}{later}."
         if self.verdict == "plateau":
             return (
                 f"Plateau: none of the last {count(self.patience, 'look')} is better than all "
@@ -226,12 +225,6 @@ class Track(Noted):
             f"Nothing can be said yet: no improvement is seen, but one of up to {gain} may have "
             f"been missed {at}. More samples per look would tell."
         )
-
-    def _gain(self) -> str:
-        assert self.gain_high is not None
-        if self.log_scale:
-            return f"a factor {number(math.exp(self.gain_high))}"
-        return number(self.gain_high)
 
     def _lines(self) -> list[Line]:
         return [look._lines()[0] for look in self.looks]
@@ -287,12 +280,8 @@ class Track(Noted):
         return f"{keep}. Corrected for having been chosen, its interval is {ends}."
 
     def __repr__(self) -> str:
-        names = [short(look.step) for look in self.looks]
-        width = max(map(len, names))
-        rows = [
-            (name.rjust(width), look.score, look.state)
-            for name, look in zip(names, self.looks, strict=True)
-        ]
+        width = max(len(short(look.step)) for look in self.looks)
+        rows = [(short(look.step).rjust(width), look.score, look.state) for look in self.looks]
         head = f"Track({self.metric}, {jointly(self.level)})"
         return listing(head, rows, *filter(None, (self.summary, self.advice)), *self.warnings)
 
@@ -304,6 +293,4 @@ def jointly(level: float) -> str:
 def _steps(steps: Sequence[float]) -> str:
     if len(steps) > NAMED_STEPS:
         return f"{len(steps)} earlier ones, step {short(steps[0])} the first of them"
-    names = [short(step) for step in steps]
-    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-    return f"step{'' if len(names) == 1 else 's'} {listed}"
+    return f"step{'s' * (len(steps) > 1)} {listed([short(step) for step in steps])}"

@@ -188,9 +188,8 @@ def mixture(
         if spec.name == "fd":
             judged = frechet_mixture(models, reference, seed=seed)
         else:
-            parts = FOLDS if folds is None else folds
-            means = crossed_means(spec, models, reference, chosen, folds=parts, seed=seed)
-            judged = judged_by_folds(spec, *means)
+            how: dict[str, int] = {"folds": folds or FOLDS, "seed": seed}
+            judged = judged_by_folds(spec, *crossed_means(spec, models, reference, chosen, **how))
     score = judged.mixed.warned(*judged.warnings, *origins).score(level)
     best = min(range(len(models)), key=lambda model: judged.gains[model].value)
     both_sides = 2.0 * level - 1.0  # one end of such an interval is the bound at `level`
