@@ -243,22 +243,21 @@ class Following:
         return replace(look.score, value=value, details=found.details)
 
     def _assumptions(self, fresh: bool) -> tuple[str, ...]:
-        shared = any(estimate.sample.units is not None for estimate in self._estimates)
+        drawn = "the samples of the checkpoints are independent of one another"
+        if any(estimate.sample.units is not None for estimate in self._estimates):
+            drawn = "samples of the checkpoints with equal group ids share what they were drawn for"
+        kept = "the score of the kept checkpoint is corrected for its choice; rows drawn anew "
+        kept += "would give a shorter interval"
+        if fresh:
+            kept = "the kept checkpoint is scored by fresh rows, which took no part in its choice"
         error = percent(1.0 - self.level)
+        planned = (
+            f"the number of looks ({self.planned}) was fixed beforehand; then the probability "
+            f"that any look is wrongly called improved or collapsed is at most {error}"
+        )
         doubtful = len(self.looks) - len(self._relied)
         left_out = f"{doubtful} of {len(self.looks)} looks are unreliable: they are not compared"
-        return (
-            f"the number of looks ({self.planned}) was fixed beforehand; then the probability "
-            f"that any look is wrongly called improved or collapsed is at most {error}",
-            "samples of the checkpoints with equal group ids share what they were drawn for"
-            if shared
-            else "the samples of the checkpoints are independent of one another",
-            "the kept checkpoint is scored by fresh rows, which took no part in its choice"
-            if fresh
-            else "the score of the kept checkpoint is corrected for its choice; rows drawn anew "
-            "would give a shorter interval",
-            *([left_out] if doubtful else []),
-        )
+        return planned, drawn, kept, *([left_out] if doubtful else [])
 
 
 class Limits:

@@ -349,11 +349,10 @@ def check_partner(models: int, partner: Any, costs: Sequence[float] | None) -> N
         return
     if models > 1:
         raise InputError("is for the pilot of one model; got two.", argument="partner")
-    given: object = costs  # callers are not type-checked
     if not (
-        isinstance(given, tuple | list)
-        and len(given) == 2
-        and all(isinstance(cost, int | float) and 0.0 < cost < math.inf for cost in given)
+        isinstance(costs, tuple | list)
+        and len(costs) == 2
+        and all(isinstance(cost, int | float) and 0.0 < cost < math.inf for cost in costs)
     ):
         raise InputError(
             f"must be two positive numbers, of a draw of the model and of the partner; got "
