@@ -31,7 +31,7 @@ from genbounds import files
 from genbounds._process import silenced
 from genbounds._text import display
 from genbounds.features._encoder import Kind
-from genbounds.files import FORMATS, check_bomb, image_count, open_at_once, open_zip
+from genbounds.files import FORMATS, check_bomb, image_count, open_zip
 from genbounds.origins import FACTS, STAMPS, check_same_encoder
 from genbounds.validation import InputError
 
@@ -231,13 +231,11 @@ def _opened(content: Path | bytes) -> Iterator[Any]:
 def _regular(path: Path) -> IO[bytes]:
     """Open a file; refuse a pipe."""
     try:
-        file = open_at_once(path)
+        if stat.S_ISREG(path.stat().st_mode):
+            return path.open("rb")
     except OSError as error:
         raise InputError(f"cannot be read ({display(error.strerror)})") from error
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise InputError("is not a regular file: take it out of the folder")
-    return file
+    raise InputError("is not a regular file: take it out of the folder")
 
 
 _log = logging.getLogger("genbounds.features")

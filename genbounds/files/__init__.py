@@ -31,7 +31,6 @@ from genbounds.files._formats import open_zip as open_zip
 from genbounds.files._open import FORMATS, Path, Paths
 from genbounds.files._open import atomic_write as atomic_write
 from genbounds.files._open import contents_of as contents_of
-from genbounds.files._open import open_at_once as open_at_once
 from genbounds.files._open import read_header as read_header
 from genbounds.files._open import reason_of as reason_of
 from genbounds.files._open import shards_of as shards_of

@@ -84,21 +84,26 @@ def _opened(path: Path, *, read: bool = True) -> Iterator[Contents]:
     """
     shown, ending = display(path), PurePath(os.fsdecode(path)).suffix.lower()
     try:
-        file = open_at_once(path)
+        # Looked at first: a pipe with nobody at its other end would keep `open` waiting.
+        kind = os.stat(path).st_mode
+        file = open(path, "rb") if stat.S_ISREG(kind) else None
     except (OSError, ValueError) as error:
         what = f"cannot be read: {reason_of(error)}"
         if isinstance(error, FileNotFoundError):
-            # `open` says the same of a path that does not exist and of a link to such a path.
+            # The system says the same of a path that does not exist and of a link to such a path.
             link = os.path.islink(path)
             what = "is a link to a file that is gone" if link else "no such file"
             what += ": check the path"
-        elif isinstance(error, IsADirectoryError):
-            what = "is a folder: give the file inside it"
         raise InputError(f"{shown}: {what}.") from error
+    if file is None:
+        what = "not a regular file: save it to disk first"
+        if stat.S_ISDIR(kind):
+            what = "a folder: give the file inside it"
+        raise InputError(f"{shown}: is {what}.")
     with file:
         status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode) or status.st_size == 0:
-            raise InputError(f"{shown}: {_why_empty(file, status)}.")
+        if status.st_size == 0:
+            raise InputError(f"{shown}: {_why_empty(file)}.")
         fault = None
         try:
             if not read:
@@ -106,9 +111,9 @@ def _opened(path: Path, *, read: bool = True) -> Iterator[Contents]:
             elif ending in _READERS:
                 yield _READERS[ending](file, status.st_size, shown)
             else:
-                kind = f"`{display(ending, limit=20)}` files are"
+                named = f"`{display(ending, limit=20)}` files are"
                 raise InputError(
-                    f"{shown}: {kind if ending else 'a name without ending is'} not read: convert "
+                    f"{shown}: {named if ending else 'a name without ending is'} not read: convert "
                     f"it to one of {', '.join(FORMATS)} (pickles are never loaded)."
                 )
         except Exception as error:
@@ -119,22 +124,9 @@ def _opened(path: Path, *, read: bool = True) -> Iterator[Contents]:
             raise fault if isinstance(fault, InputError) else _damaged(shown, fault) from fault
 
 
-def open_at_once(path: Path, mode: str = "rb", flags: int = os.O_RDONLY) -> IO[bytes]:
-    """Open a file; a pipe with nobody at its other end is opened, or refused, without waiting."""
-    flags |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    number = os.open(path, flags, 0o666)
-    try:
-        return os.fdopen(number, mode)
-    except BaseException:  # a folder, for one
-        os.close(number)
-        raise
-
-
-def _why_empty(file: IO[bytes], status: os.stat_result) -> str:
-    """Say why this is no file with something in it."""
-    if not stat.S_ISREG(status.st_mode):
-        return "is not a regular file: save it to disk first"
-    with suppress(OSError):  # what the system makes up, in /proc, has no size either
+def _why_empty(file: IO[bytes]) -> str:
+    """Say why a file has no size."""
+    with suppress(OSError):  # what the system makes up, in /proc, has none either
         if not file.read(1):
             return "the file is empty: write it again"
     return "is not a file on a disk: save what it holds to one first"

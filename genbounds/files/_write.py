@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from genbounds._text import display
 from genbounds.files._content import DIGEST_KEY, METADATA_KEY, NAMES_KEY, digest_of
 from genbounds.files._formats import header_of
-from genbounds.files._open import atomic_write, open_at_once, reason_of, written_aside
+from genbounds.files._open import atomic_write, reason_of, written_aside
 from genbounds.validation import Float, InputError
 
 _WRITTEN = {
@@ -285,7 +285,9 @@ def _take(path: Path) -> IO[bytes]:
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            file = open_at_once(path, "ab", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            # A pipe is refused without waiting.
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)
+            file = os.fdopen(os.open(path, flags, 0o666), "ab")
         except FileNotFoundError:  # a run that ended removed the folder just now
             continue
         try:

@@ -379,7 +379,7 @@ def test_permission_errors_are_named(tmp_path, monkeypatch):
     def refuse(*args, **kwargs):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("os.open", refuse)
+    monkeypatch.setattr("builtins.open", refuse)
     with pytest.raises(InputError, match=r"x\.npy: cannot be read: no permission"):
         files.read(path)
 
