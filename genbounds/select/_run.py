@@ -67,17 +67,13 @@ def run(
 
 @overload
 def run(
-    arms: Mapping[str, Any], reference: Any, *args: Any, target: Literal["mixture"], **more: Any
+    arms: Mapping[str, Any], *args: Any, target: Literal["mixture"], **more: Any
 ) -> MixtureSelection: ...
 
 
 @overload
 def run(
-    arms: Mapping[str, Any],
-    reference: None = None,
-    *args: Any,
-    contexts: Mapping[Any, Any] | Iterable[Any],
-    **more: Any,
+    arms: Mapping[str, Any], *args: Any, contexts: Mapping[Any, Any] | Iterable[Any], **more: Any
 ) -> ContextSelection: ...
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,9 +95,7 @@ class History:
         -------
         ndarray of shape (steps,)
         """
-        shortfall = self._shortfall(truth, higher_is_better)
-        mean: Float = np.cumsum(shortfall) / np.arange(1, self.picks.size + 1)
-        return mean
+        return _mean_so_far(self._shortfall(truth, higher_is_better))
 
     def optimal_pick_ratio(
         self, truth: Mapping[str, float], *, higher_is_better: bool = False
@@ -106,9 +104,7 @@ class History:
 
         `truth` and `higher_is_better` as for `average_regret`.
         """
-        right = self._shortfall(truth, higher_is_better) == 0.0
-        share: Float = np.cumsum(right) / np.arange(1, self.picks.size + 1)
-        return share
+        return _mean_so_far(self._shortfall(truth, higher_is_better) == 0.0)
 
     def _shortfall(self, truth: Mapping[str, float], higher_is_better: bool) -> Float:
         """Of each pick, against the best arm there was."""
@@ -121,6 +117,11 @@ class History:
         there = (joined >= 0) & (np.arange(self.picks.size)[:, None] >= joined)
         shortfall: Float = losses[self.picks] - np.where(there, losses, np.inf).min(axis=1)
         return shortfall
+
+
+def _mean_so_far(values: NDArray[Any]) -> Float:
+    mean: Float = np.cumsum(values) / np.arange(1, values.size + 1)
+    return mean
 
 
 class Drawn(Warned):
@@ -344,20 +345,18 @@ class ContextSelection(InHand):
         return f"ContextSelection({self})"
 
     def _lines(self) -> list[Line]:
-        lines, scores, winners = [], self.recommended_scores, self.winners
-        for context, selection in self.contexts.items():
-            winner = winners[context]
-            lines.append(
-                Line.of(
-                    str(context),
-                    scores.get(str(context), Line(name="", value=math.nan)),
-                    winner="undecided" if winner is None else shown(winner),
-                    undecided=", ".join(map(shown, selection.undecided)) or "–",
-                    recommended=shown(self.recommended[context] or "–"),
-                    samples=selection.total_samples,
-                )
+        scores = self.recommended_scores
+        return [
+            Line.of(
+                str(context),
+                scores.get(str(context), Line(name="", value=math.nan)),
+                winner=shown(selection.best) if selection.certified else "undecided",
+                undecided=", ".join(map(shown, selection.undecided)) or "–",
+                recommended=shown(self.recommended[context] or "–"),
+                samples=selection.total_samples,
             )
-        return lines
+            for context, selection in self.contexts.items()
+        ]
 
     def _caption(self) -> str:
         return (

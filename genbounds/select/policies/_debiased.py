@@ -130,17 +130,9 @@ class Twin:
     def _draw(self, n: int, rng: np.random.Generator) -> float:
         # With x = L g, the rows that count are xᵀ L = gᵀ Lᵀ L; all but one of the n centred rows
         # are free.
-        r = self._inner.shape[0]
-        free = n - 1
-        if free <= r:
-            rows = rng.standard_normal((free, r)) @ self._inner
-            values = np.linalg.eigvalsh(rows @ rows.T)
-        else:
-            scatter = np.zeros((r, r))
-            for start in range(0, free, r):
-                block = rng.standard_normal((min(r, free - start), r)) @ self._inner
-                scatter += block.T @ block
-            values = np.linalg.eigvalsh(scatter)
+        r, free = len(self._inner), n - 1
+        rows = rng.standard_normal((free, r)) @ self._inner
+        values = np.linalg.eigvalsh(rows @ rows.T if free <= r else rows.T @ rows)
         return float(np.sqrt(np.clip(values, 0.0, None)).sum()) / math.sqrt(free)
 
 

@@ -14,7 +14,6 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds._text import quoted
 from genbounds.estimators import Moments, Prepared, Running
 from genbounds.select._certificate import Bools, Certificate
 from genbounds.validation import Float, InputError, check_count, check_open_unit
@@ -224,17 +223,6 @@ def least_sampled(state: State, arms: NDArray[np.int64]) -> tuple[int, ...]:
         return ()
     n = state.n[arms]
     return tuple(int(arm) for arm in arms[n == n.min()])
-
-
-LARGEST = 1e75
-"""Of an option of a policy."""
-
-
-def check_positive(name: str, value: float, alternative: str = "") -> None:
-    """Refuse anything but a positive number, of which fourth powers are finite."""
-    if not 0.0 < value <= LARGEST:
-        what = " ".join(("a positive number", *filter(None, (alternative,))))
-        raise InputError(f"must be {what}; got {quoted(value)}.", argument=name)
 
 
 # --- the plain baselines: at random, and by the plug-in score -------------------------------------

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from genbounds.bounds import Bound, catalog
 from genbounds.estimators import RunningFrechet, RunningInception
 from genbounds.select.policies._norms import Norms, entry_norms, truncated_norms
-from genbounds.select.policies._policy import GROWTH, IndexPolicy, Policy, State, check_positive
-from genbounds.validation import InputError, check_choice, check_not_negative
+from genbounds.select.policies._policy import GROWTH, IndexPolicy, Policy, State
+from genbounds.validation import InputError, check_choice, check_not_negative, check_positive
 
 CONSTANTS = ("practical", "printed")
 
@@ -47,6 +47,9 @@ ESTIMATES = ("appendix", "sample")
 """Of FID-UCB's norms: those of O24 App. D.5, or those of the sample covariance."""
 
 SOURCES = ("m25", "o24")
+
+LARGEST = 1e75
+"""Of an option: its fourth power is finite."""
 
 
 @lru_cache
@@ -252,7 +255,7 @@ class FdUcb(FrechetUcb):
         FrechetUcb.__post_init__(self)
         for name in ("kappa", "threshold", "radius"):
             if getattr(self, name) is not None:
-                check_positive(name, getattr(self, name), "or None")
+                check_positive(name, getattr(self, name), most=LARGEST)
 
     def bonus(self, state: State, arm: int, given: dict[str, float]) -> float:
         """Bonus M25 (6), or that of Theorem 5."""
@@ -344,7 +347,7 @@ class FidUcb(FrechetUcb):
     def __post_init__(self) -> None:
         FrechetUcb.__post_init__(self)
         check_choice("estimates", self.estimates, ESTIMATES)
-        check_positive("truncation", self.truncation)
+        check_positive("truncation", self.truncation, most=LARGEST)
 
     def bonus(self, state: State, arm: int, given: dict[str, float]) -> float:
         """Bonus O24 (7)."""
@@ -404,7 +407,7 @@ class IsUcb(IndexPolicy):
         check_choice("source", self.source, SOURCES)
         IndexPolicy.__post_init__(self)
         if self.entropy_limit is not None:
-            check_positive("entropy_limit", self.entropy_limit, "or None")
+            check_positive("entropy_limit", self.entropy_limit, most=LARGEST)
 
     def index(self, state: State, arm: int) -> float:
         """Minus the logarithm of the optimistic score."""
