@@ -75,12 +75,8 @@ def _dimension(c: Constants, d: Any) -> float:
     return float(d)
 
 
-def _unit(c: Constants) -> float:
-    return 1.0
-
-
 _O24_TRACE = Part("trace", _trace_term)
-_M25_TRACE = Composed(_O24_TRACE, d=_unit)  # no d is printed
+_M25_TRACE = Composed(_O24_TRACE, d=means.one)  # no d is printed
 
 m25_decomposition = Composed(_m25_mean_term, _root_term, _M25_TRACE)  # M25 (18)
 m25_bounded_decomposition = Composed(_m25_mean_term, _root_term, _range_term)  # M25 (27)
@@ -110,7 +106,11 @@ m25_bonus = Composed(
     ),
 )
 m25_naive_bonus = Composed(
-    m25_bonus, trace=_dimension, trace_square=_dimension, operator=_unit, effective_rank=_dimension
+    m25_bonus,
+    trace=_dimension,
+    trace_square=_dimension,
+    operator=means.one,
+    effective_rank=_dimension,
 )
 _BOUNDED_MEAN = Part("mean", means.bounded_mean_norm)
 m25_bounded_bonus = Composed(

@@ -16,14 +16,9 @@ _RANK = {"rank_lead": 20.0, "rank_rank": 4.0, "rank_union": 3.0}
 _TRACE = {"perturbation": 8.0, "trace_root": 8.0, "trace_linear": 8.0, "trace_union": 6.0}
 _BONUS = {**_TRACE, **_MEAN, **_RANK}
 _ESTIMATES = {"threshold": 2.0, "kappa": 1.0}
-_BOUNDED = {
-    "perturbation": 8.0,
-    **_RANK,
-    "mean_factor": 2.0,
-    "mean_union": 6.0,
-    "range": 4.0,
-    "union": 3.0,
-}
+_RANGE = {"perturbation": 8.0, "range": 4.0, "union": 3.0}
+_BOUNDED = {**_RANGE, **_RANK, "mean_factor": 2.0, "mean_union": 6.0}
+_CHI_SQUARE = {"root": 8.0, "linear": 8.0}
 
 STATEMENTS = (
     means.UNIT_MEAN(
@@ -52,7 +47,7 @@ STATEMENTS = (
         source="M25 Lemma 3",
     ),
     means.SQUARED_NORMS(
-        "m25.weighted-chi-square", means.weighted_chi_square, root=8.0, linear=8.0, union=2.0
+        "m25.weighted-chi-square", means.weighted_chi_square, **_CHI_SQUARE, union=2.0
     )(
         claim="|n⁻¹Σ‖X_i‖² − Tr Σ| ≤ max{√(8 Tr[Σ²] log(2/δ)/n), 8‖Σ‖ log(2/δ)/n}",
         latex=r"\Bigl|\tfrac1n\sum_i\|X_i\|^2-\operatorname{Tr}\Sigma\Bigr| \le"
@@ -60,7 +55,7 @@ STATEMENTS = (
         r"\;\tfrac{8\|\Sigma\|}{n}\log\tfrac2\delta\Bigr\}",
         source="M25 Lemma 4",
     ),
-    means.SQUARED_NORM("m25.mean-norm", means.mean_norm_squared, root=8.0, linear=8.0, union=6.0)(
+    means.SQUARED_NORM("m25.mean-norm", means.mean_norm_squared, **_CHI_SQUARE, union=6.0)(
         claim="‖μ̂−μ‖² ≤ (1/n)(√(8 Tr[Σ²] log(6/δ)) + 8‖Σ‖ log(6/δ)), w.p. ≥ 1−δ/3",
         latex=r"\|\hat\mu-\mu\|^2 \le \tfrac1n\Bigl("
         r"\sqrt{8\operatorname{Tr}[\Sigma^2]\log\tfrac6\delta}"
@@ -68,9 +63,7 @@ STATEMENTS = (
         source="M25 Lemma 1 (23), squared",
         failure=1.0 / 3.0,
     ),
-    means.GAUSSIAN_NORM(
-        "m25.mean-norm-as-printed", means.mean_norm, root=8.0, linear=8.0, union=6.0
-    )(
+    means.GAUSSIAN_NORM("m25.mean-norm-as-printed", means.mean_norm, **_CHI_SQUARE, union=6.0)(
         claim="‖μ̂−μ‖ ≤ √((1/n)(√(8 Tr[Σ²] log(6/δ)) + 8‖Σ‖ log(6/δ))) =: Δ_μ, w.p. ≥ 1−δ/3",
         latex=r"\|\hat\mu-\mu\| \le \sqrt{\tfrac1n\Bigl("
         r"\sqrt{8\operatorname{Tr}[\Sigma^2]\log\tfrac6\delta}"
@@ -146,13 +139,7 @@ STATEMENTS = (
         source="M25 Theorem 4 (18)",
         failure=1.0 / 3.0,
     ),
-    fd.DISTANCE(
-        "m25.fd-bounded-decomposition",
-        fd.m25_bounded_decomposition,
-        perturbation=8.0,
-        range=4.0,
-        union=3.0,
-    )(
+    fd.DISTANCE("m25.fd-bounded-decomposition", fd.m25_bounded_decomposition, **_RANGE)(
         claim="|FD_n − FD| ≤ 2(‖μ−μ̂‖ + ‖μ̂−μ_r‖)‖μ̂−μ‖ + Tr[Σ_r^{1/2}]√(8‖Σ−Σ̂‖)"
         " + 4C²√(log(3/δ)/(2n)), w.p. ≥ 1−δ/3",
         latex=r"|\mathrm{FD}_n-\mathrm{FD}| \le 2(\|\mu-\hat\mu\|+\|\hat\mu-\mu_r\|)\|\hat\mu-\mu\|"

@@ -168,11 +168,11 @@ def laurent_massart(c: Constants, n: Any, delta: Any, trace_square: Any, operato
     return c["root"] * np.sqrt(trace_square * log / n) + c["linear"] * operator * log / n
 
 
-def _one(c: Constants) -> float:
+def one(c: Constants) -> float:
     return 1.0
 
 
-laurent_massart_squares = Composed(laurent_massart, trace_square=_one, operator=_one)
+laurent_massart_squares = Composed(laurent_massart, trace_square=one, operator=one)
 
 
 def vector_bernstein(c: Constants, n: Any, delta: Any, radius: Any) -> Any:

@@ -13,16 +13,10 @@ from genbounds.bounds._inception import MAURER_PONTIL
 # Constants of the parts of a bonus: of the covariance by its rank, of Tr Σ̂ − Tr Σ, of ‖μ̂−μ‖.
 _RANK = {"lead": 20.0, "rank": 4.0}
 _TRACE = {"perturbation": 8.0, "trace_root": 8.0, "trace_linear": 0.0, "trace_union": 6.0}
-_BONUS = {
-    **_TRACE,
-    "rank_lead": 20.0,
-    "rank_rank": 4.0,
-    "rank_union": 3.0,
-    "mean_lead": 2.0,
-    "mean_inner": 32.0,
-    "mean_union": 24.0,
-    "mean_power": 0.25,
-}
+_RANKED = {"rank_lead": 20.0, "rank_rank": 4.0, "rank_union": 3.0}
+_MEAN = {"mean_lead": 2.0, "mean_inner": 32.0, "mean_union": 24.0, "mean_power": 0.25}
+_BONUS = {**_TRACE, **_RANKED, **_MEAN}
+_NAIVE = {"mean_factor": 1.0, "mean_union": 6.0, "rank_tail": 0.5, "rank_union": 6.0}
 _ESTIMATES = {"truncation": 0.05, "mean_gap": 0.5, "operator_slack": 1.0, "trace_factor": 1.0}
 
 STATEMENTS = (
@@ -130,15 +124,7 @@ STATEMENTS = (
         r"+\tfrac{2\mathcal I}{n}\sqrt{32\log\tfrac{24d}\delta}\Bigr)}",
         source="O24 Theorem 5.1 (7)",
     ),
-    fd.BONUS(
-        "o24.fd-naive-bonus",
-        fd.o24_naive_bonus,
-        **_TRACE,
-        mean_factor=1.0,
-        mean_union=6.0,
-        rank_tail=0.5,
-        rank_union=6.0,
-    )(
+    fd.BONUS("o24.fd-naive-bonus", fd.o24_naive_bonus, **_TRACE, **_NAIVE)(
         claim="FD_n − FD ≤ C_n σ√((d/n)log(6d/δ)) + Tr[Σ]√((8/n)log(6d/δ))"
         " + Tr[Σ_r^{1/2}]√(8(‖Σ‖(2√(d/n)+2ε+(√(d/n)+ε)²) + (dσ²/n)log(6d/δ))),"
         " ε = √(log(6/δ)/(2n))",

@@ -12,7 +12,8 @@ from genbounds.bounds._bound import kind
 _RANK = {"lead": 20.0, "kappa_squared": 8.0 / 3.0, "rank": 4.0}
 _MEAN = {"mean_root": 2.0, "mean_linear": 2.0}
 _BONUS = {"tail": 2.0, "perturbation": 2.0}
-_SHARP = {"tail": 2.0, "root": 2.0, "linear": 2.0, "bias": 0.5}
+_CHI_SQUARE = {"root": 2.0, "linear": 2.0}
+_SHARP = {"tail": 2.0, **_CHI_SQUARE, "bias": 0.5}
 
 STATEMENTS = (
     means.GAUSSIAN_MEAN("repaired.gaussian-mean", means.gaussian_mean, factor=2.0, union=2.0)(
@@ -55,7 +56,7 @@ STATEMENTS = (
         form="plug-in",
     ),
     means.NORMAL_SQUARES(
-        "repaired.chi-square-mean", means.laurent_massart_squares, root=2.0, linear=2.0, union=2.0
+        "repaired.chi-square-mean", means.laurent_massart_squares, **_CHI_SQUARE, union=2.0
     )(
         claim="|n⁻¹ΣZ_i² − 1| ≤ 2√(L/n) + 2L/n, L = log(2/δ)",
         latex=r"\Bigl|\tfrac1n\sum_i Z_i^2-1\Bigr| \le 2\sqrt{\tfrac Ln}+\tfrac{2L}{n},"
@@ -83,7 +84,7 @@ STATEMENTS = (
         repairs="o24.product-of-means",
     ),
     means.SQUARED_NORMS(
-        "repaired.weighted-chi-square", means.laurent_massart, root=2.0, linear=2.0, union=2.0
+        "repaired.weighted-chi-square", means.laurent_massart, **_CHI_SQUARE, union=2.0
     )(
         claim="|n⁻¹Σ‖X_i‖² − Tr Σ| ≤ 2√(Tr[Σ²] L/n) + 2‖Σ‖L/n, L = log(2/δ)",
         latex=r"\Bigl|\tfrac1n\sum_i\|X_i\|^2-\operatorname{Tr}\Sigma\Bigr| \le"
@@ -100,11 +101,7 @@ STATEMENTS = (
         repairs="m25.mean-norm-as-printed",
     ),
     means.SQUARED_NORM(
-        "repaired.mean-norm-squared",
-        means.laurent_massart_mean_norm,
-        root=2.0,
-        linear=2.0,
-        union=1.0,
+        "repaired.mean-norm-squared", means.laurent_massart_mean_norm, **_CHI_SQUARE, union=1.0
     )(
         claim="‖μ̂−μ‖² ≤ (Tr Σ + 2√(Tr[Σ²] L) + 2‖Σ‖L)/n, L = log(1/δ)",
         latex=r"\|\hat\mu-\mu\|^2 \le \tfrac1n\bigl(\operatorname{Tr}\Sigma"
@@ -172,8 +169,7 @@ STATEMENTS = (
     fd.DISTANCE(
         "repaired.fd-decomposition",
         fd.distance_decomposition,
-        root=2.0,
-        linear=2.0,
+        **_CHI_SQUARE,
         perturbation=2.0,
         union=6.0,
     )(
