@@ -139,10 +139,6 @@ def _visits(facts: Facts, n: int, delta: float) -> bool:
     return bool((facts["picks"] >= 1).all() and facts["batch"] >= 1)
 
 
-def _burnt_in(facts: Facts, n: int, delta: float) -> bool:
-    return bool(facts["burn_in"] >= 1)
-
-
 def _a_batch_burnt_in(facts: Facts, n: int, delta: float) -> bool:
     return bool(facts["burn_in"] >= facts["batch"])
 
@@ -170,7 +166,7 @@ ORDERED = _asking("A ⪰ B ≻ 0", _ordered)
 SYMMETRIC = _asking("A, B symmetric", _symmetric)
 POWER = between("alpha", 0.0, 1.0, "0 ≤ α < 1")
 VISITS = _asking("every generator picked at least once, b ≥ 1", _visits)
-BURN_IN = _asking("burn-in N ≥ 1", _burnt_in)
+BURN_IN = between("burn_in", 1.0, math.inf, "burn-in N ≥ 1")
 LONG_BURN_IN = _asking("burn-in N ≥ b", _a_batch_burnt_in)
 SUMS = _asking(
     "X_i = Gamma(k_i, θ_i) + N(0, σ_i²) in SE(√(2k_iθ_i²+σ_i²), 2θ_i), w_i ≥ 0, |s| < 1/max w_iα_i",

@@ -22,10 +22,11 @@ CLIP = float(np.exp(-1.0))
 
 
 def inequality(
-    setting: str, name: str, text: str, left: Any, *assumptions: Assumption
+    setting: str, text: str, left: Callable[..., Any], *assumptions: Assumption
 ) -> Callable[..., Callable[..., Bound]]:
     """Return the kind of statements that hold without probability; `left` is their left side."""
-    return kind(setting, quantity(name, text, left), *assumptions, form="deterministic")
+    error = quantity(left.__name__.replace("_", "-"), text, left)
+    return kind(setting, error, *assumptions, form="deterministic")
 
 
 # --- roots of matrices --------------------------------------------------------------------------
@@ -343,59 +344,34 @@ def koksma_hlawka(c: Constants, points: Float, levels: Float) -> Float:
 
 # --- the kinds of statements ----------------------------------------------------------------------
 
-MOMENTS = inequality(
-    "independent-sums", "log-moment", "log E exp(s Σw_i(X_i−μ_i))", log_moment, on.SUMS
-)
+MOMENTS = inequality("independent-sums", "log E exp(s Σw_i(X_i−μ_i))", log_moment, on.SUMS)
 ROOT_CHANGE = inequality(
-    "factor-triple",
-    "root-change",
-    "|Tr(ΣΣ_r)^{1/2} − Tr(Σ̂Σ_r)^{1/2}|",
-    root_change,
-    on.FULL_RANK_REFERENCE,
+    "factor-triple", "|Tr(ΣΣ_r)^{1/2} − Tr(Σ̂Σ_r)^{1/2}|", root_change, on.FULL_RANK_REFERENCE
 )
-LARGER_ROOT = inequality("factor-pair", "larger-root", "max{Tr√A, Tr√B}", larger_root, on.PSD)
-ROOT_OF_SUM = inequality("factor-pair", "root-of-sum", "Tr√(A+B)", root_of_sum, on.PSD)
-INVERSES = inequality(
-    "ordered-pair", "inverse-ratio", "λ_max(B^{1/2}A⁻¹B^{1/2})", inverse_ratio, on.ORDERED
-)
-SPLIT = inequality("factor-pair", "split-error", "‖Σ−Σ̂‖", split_error, on.PSD)
+LARGER_ROOT = inequality("factor-pair", "max{Tr√A, Tr√B}", larger_root, on.PSD)
+ROOT_OF_SUM = inequality("factor-pair", "Tr√(A+B)", root_of_sum, on.PSD)
+INVERSES = inequality("ordered-pair", "λ_max(B^{1/2}A⁻¹B^{1/2})", inverse_ratio, on.ORDERED)
+SPLIT = inequality("factor-pair", "‖Σ−Σ̂‖", split_error, on.PSD)
 ENTROPY = inequality(
-    "distribution-pair",
-    "entropy",
-    "H(p)",
-    entropy,
-    on.distributions("p, p̃ distributions", "p", "p_estimate"),
+    "distribution-pair", "H(p)", entropy, on.distributions("p, p̃ distributions", "p", "p_estimate")
 )
-SPECTRA = inequality(
-    "symmetric-pair", "spectral-distance", "‖λ(A) − λ(B)‖₂", spectral_distance, on.SYMMETRIC
-)
+SPECTRA = inequality("symmetric-pair", "‖λ(A) − λ(B)‖₂", spectral_distance, on.SYMMETRIC)
 PROJECTION = inequality(
     "simplex-triple",
-    "projection-distance",
     "‖v − v^{(t)}‖",
     projection_distance,
     on.distributions("v a distribution, w a distribution on the first t entries", "v", "w"),
 )
 ALPHA_NORM = inequality(
-    "vector-order", "alpha-norm", "‖v‖_α", alpha_norm, on.between("alpha", 1.0, 2.0, "1 ≤ α < 2")
+    "vector-order", "‖v‖_α", alpha_norm, on.between("alpha", 1.0, 2.0, "1 ≤ α < 2")
 )
-HARMONIC = inequality("visits", "harmonic-visits", "Σ_t 1/n_t", harmonic_visits, on.VISITS)
-VISIT_SUM = inequality("visits", "visit-sum", "Σ_t n_t^{−α}", visit_sum, on.VISITS, on.POWER)
-SAMPLES_POWER = inequality(
-    "visits", "samples-power", "Σ_g n_g(T)^{1−α}", samples_power, on.VISITS, on.POWER
-)
-PICKS_POWER = inequality(
-    "visits", "picks-power", "Σ_g N_g(T)^{1−α}", picks_power, on.VISITS, on.POWER
-)
-SAMPLES_LOG = inequality("visits", "samples-log", "Σ_g log n_g(T)", samples_log, on.VISITS)
-PICKS_LOG = inequality("visits", "picks-log", "Σ_g log N_g(T)", picks_log, on.VISITS)
+HARMONIC = inequality("visits", "Σ_t 1/n_t", harmonic_visits, on.VISITS)
+VISIT_SUM = inequality("visits", "Σ_t n_t^{−α}", visit_sum, on.VISITS, on.POWER)
+SAMPLES_POWER = inequality("visits", "Σ_g n_g(T)^{1−α}", samples_power, on.VISITS, on.POWER)
+PICKS_POWER = inequality("visits", "Σ_g N_g(T)^{1−α}", picks_power, on.VISITS, on.POWER)
+SAMPLES_LOG = inequality("visits", "Σ_g log n_g(T)", samples_log, on.VISITS)
+PICKS_LOG = inequality("visits", "Σ_g log N_g(T)", picks_log, on.VISITS)
 COUNTED = inequality(
-    "visits-burn-in",
-    "visits-from",
-    "Σ_t n_t^{−α}, n_t = N + b(k−1)",
-    visits_from,
-    on.VISITS,
-    on.POWER,
-    on.BURN_IN,
+    "visits-burn-in", "Σ_t n_t^{−α}, n_t = N + b(k−1)", visits_from, on.VISITS, on.POWER, on.BURN_IN
 )
-INTEGRAL = inequality("step-products", "integral-error", "|I − Î|", integral_error, on.IN_CUBE)
+INTEGRAL = inequality("step-products", "|I − Î|", integral_error, on.IN_CUBE)

@@ -63,11 +63,9 @@ def entr(x: Any) -> Any:
     """−x log x, and 0 at 0."""
     from scipy import special
 
-    return (
-        _each(lambda value: -value * log(value) if value else 0, x)
-        if is_exact(x)
-        else special.entr(x)
-    )
+    if is_exact(x):
+        return _each(lambda value: -value * log(value) if value else 0, x)
+    return special.entr(x)
 
 
 def share(flags: Any, exact: bool) -> Any:
