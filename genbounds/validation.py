@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -71,11 +70,10 @@ def check_not_negative(name: str, value: object) -> float:
     return float(value)
 
 
-def check_positive(name: str, value: float, *, most: float = sys.float_info.max) -> float:
-    """Return `value` as a float if it is positive and finite, and at most `most`."""
+def check_positive(name: str, value: float, *, most: float = 1e300) -> float:
+    """Return `value` as a float if it is positive and at most `most`, hence finite."""
     if not 0.0 < value <= most:
-        limit = f"at most {most:g}" if most < sys.float_info.max else "finite"
-        raise InputError(f"must be positive and {limit}; got {value!r}.", argument=name)
+        raise InputError(f"must be positive and at most {most:g}; got {value!r}.", argument=name)
     return float(value)
 
 
