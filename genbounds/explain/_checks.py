@@ -153,17 +153,14 @@ def _twins(found: Neighbours, median: float, pool: Pool) -> list[Diagnostic]:
     fifth, twentieth = found.distances[:, 1], found.distances[:, 2]
     narrow = scipy.stats.beta(5, 15).ppf(RARE) ** (1.0 / dimension)
     near, tight = (fifth < min(narrow, part) * twentieth for part in (0.5, TIGHT))
-    share = float((near if _of_one_size(pool) else tight).mean())
+    # Whether most real rows have as many others near to them, and more than a few.
+    one = np.sort(np.unique(pool.unit, return_index=True)[1])  # of a group, of equal rows
+    logs = close_rows.log_distances(pool.rows, one)
+    of_one_size = logs is not None and close_rows.clusters(logs, one.size)[1] >= TWINS[0]
+    share = float((near if of_one_size else tight).mean())
     if share < SPOILT:
         return []
     return [warn_of("real-twins", share=percent(round(share, 3)))]
-
-
-def _of_one_size(pool: Pool) -> bool:
-    """Whether most real rows have as many others near to them, and more than a few."""
-    one = np.sort(np.unique(pool.unit, return_index=True)[1])  # of a group, of equal rows
-    logs = close_rows.log_distances(pool.rows, one)
-    return logs is not None and close_rows.clusters(logs, one.size)[1] >= TWINS[0]
 
 
 def _split(own: NDArray[np.intp], found: Neighbours, pool: Pool) -> list[Diagnostic]:

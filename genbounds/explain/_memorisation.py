@@ -317,7 +317,6 @@ def memorisation(
     odds = _exact.over_fitting(hit(ratio >= usual), total, trained)
     near_excess = _exact.careful_excess(hit(near), total, trained, alpha, odds)
     of_all = _exact.excess(hit(near | True), total, trained, alpha)
-    train_ids, heldout_ids = pool.ids
     return Memorisation(
         near=near_excess,
         every=of_all,
@@ -327,8 +326,8 @@ def memorisation(
         closer=limit,
         odds=odds,
         n=len(generated),
-        train_n=train_ids.size,
-        heldout_n=heldout_ids.size,
+        train_n=pool.ids[0].size,
+        heldout_n=pool.ids[1].size,
         train_units=trained,
         heldout_units=total - trained,
         unit=pool.unit_name,

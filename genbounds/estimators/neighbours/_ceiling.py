@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from genbounds import validation
 from genbounds._tables import Line, Warned
 from genbounds._text import number, percent, quoted
 from genbounds.core.checks import Checked, drawn, leaked
@@ -25,15 +26,7 @@ from genbounds.estimators.neighbours._reference import inspected, unit_keys
 from genbounds.estimators.neighbours._scored import share_limit
 from genbounds.origins import compared
 from genbounds.results import Diagnostic
-from genbounds.validation import (
-    Float,
-    InputError,
-    blamed,
-    check_count,
-    check_open_unit,
-    check_same_dimension,
-    seeded,
-)
+from genbounds.validation import Float, InputError
 
 LEAST_ROWS = 200
 """Rows of either sample from which a classifier has something to learn from."""
@@ -163,13 +156,15 @@ def precision_recall_ceiling(
     >>> 0.5 <= found["overlap"] < 0.65, found["precision@10"] == 1.0
     (True, True)
     """
-    level = check_open_unit("level", level)
-    seed = check_count("seed", seed, minimum=0)
+    level = validation.check_open_unit("level", level)
+    seed = validation.check_count("seed", seed, minimum=0)
     wanted = _check_lam(lam)
     origins = compared({"`fake`": fake, "`real`": real})
     seen = {"real": real, "fake": fake}
     samples = [inspected(name, x, LEAST_ROWS, "a ceiling") for name, x in seen.items()]
-    check_same_dimension("fake", samples[1].rows.shape[1], "real", samples[0].rows.shape[1])
+    validation.check_same_dimension(
+        "fake", samples[1].rows.shape[1], "real", samples[0].rows.shape[1]
+    )
     for name, sample in zip(seen, samples, strict=True):
         if sample.drawing.units < LEAST_ROWS:
             raise InputError(
@@ -255,7 +250,7 @@ def _parts(seen: Checked, seed: int) -> tuple[Rows, Rows, Rows]:
     """
     design = seen.drawing
     keys = unit_keys(design, 1, seed)[0][design.unit]
-    order = seeded(seed, "single").permutation(design.n)
+    order = validation.seeded(seed, "single").permutation(design.n)
     _, first = np.unique(design.unit[order], return_index=True)
     single = np.zeros(design.n, dtype=bool)
     single[order[first]] = True
@@ -270,7 +265,7 @@ def fitted(classifier: Any, real: Rows, fake: Rows) -> dict[str, Any]:
     y = np.repeat([0, 1], [len(real), len(fake)])
     found = _classifiers(len(x)) if classifier is None else _theirs(classifier)
     for machine in found.values():
-        with blamed("classifier"):
+        with validation.blamed("classifier"):
             machine.fit(x, y)
     return found
 
@@ -303,7 +298,7 @@ def _theirs(classifier: Any) -> dict[str, Any]:
 
 def looks_generated(machine: Any, rows: Rows) -> Float:
     """How much each row looks generated, to any scale."""
-    with blamed("classifier"):
+    with validation.blamed("classifier"):
         if hasattr(machine, "predict_proba"):
             found = np.asarray(machine.predict_proba(rows), dtype=np.float64)[:, 1]
         else:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from genbounds import validation
 from genbounds._text import listed, percent, quoted
 from genbounds.core.checks import leaked
 from genbounds.core.estimate import Estimate
@@ -17,22 +18,10 @@ from genbounds.estimators._metric_spec import MetricSpec, Prepared
 from genbounds.estimators.neighbours import _scored
 from genbounds.estimators.neighbours._clipped import clipped_scores
 from genbounds.estimators.neighbours._reference import LARGEST_GROUP, NeighbourReference
-from genbounds.estimators.neighbours._scored import (
-    NAMES,
-    NeighbourScores,
-    PrecisionRecall,
-    expected_coverage,
-)
+from genbounds.estimators.neighbours._scored import NAMES, NeighbourScores, PrecisionRecall
 from genbounds.results import Score, all_reliable
 from genbounds.samples import Sample, features_of
-from genbounds.validation import (
-    Float,
-    InputError,
-    check_choice,
-    check_features,
-    check_open_unit,
-    seeded,
-)
+from genbounds.validation import Float, InputError
 
 MOST_TIES = 0.2
 """Share of balls with more than k real rows, up to which what real rows get is as good as known.
@@ -121,7 +110,7 @@ def precision_recall(
     >>> found.calibrated.recall.low < 1.0 < found.calibrated.recall.high
     True
     """
-    level = check_open_unit("level", level)
+    level = validation.check_open_unit("level", level)
     reference = NeighbourReference(real, k=k, splits=splits, seed=seed)
     _check_null(null, reference)
     scored = reference.scored("fake", fake)
@@ -205,16 +194,16 @@ def _null_of(null: Any, reference: NeighbourReference, scored: _scored.Scored) -
     """Score real data of the sizes and in the halves of the scored sample."""
     m = scored.rows[1]
     if isinstance(null, str):  # of precision and recall measured, of the others known
-        held, coverage = reference.null(m), expected_coverage(*scored.sizes, scored.k)
+        held, coverage = reference.null(m), _scored.expected_coverage(*scored.sizes, scored.k)
         known = _scored.with_f_score(*held.T, np.ones(len(held)), coverage)
         return np.column_stack([*known.values()])
-    rows = check_features("null", features_of(null))
+    rows = validation.check_features("null", features_of(null))
     if len(rows) < m:
         raise InputError(
             f"has {len(rows)} rows; pass at least as many as are scored, {m}.", argument="null"
         )
     if len(rows) > m:
-        chosen = seeded(reference.seed, "null").choice(len(rows), m, replace=False)
+        chosen = validation.seeded(reference.seed, "null").choice(len(rows), m, replace=False)
         null = null[np.sort(chosen)] if isinstance(null, Sample) else rows[np.sort(chosen)]
     second = reference.scored("null", null)
     if not all_reliable(leaked(*second.seen[::-1])):
@@ -248,7 +237,7 @@ def _prepare(
     estimates = neighbour_estimates if name in NAMES else _clipped_estimates
 
     def estimate(x: Any, *, estimator: str = "debiased") -> Estimate:
-        check_choice("estimator", estimator, ("debiased", "plugin"))
+        validation.check_choice("estimator", estimator, ("debiased", "plugin"))
         return replace(estimates(prepared, x)[name], estimator=estimator)
 
     return Prepared(

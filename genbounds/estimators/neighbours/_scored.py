@@ -310,6 +310,9 @@ class Scored:
             rows = float(half * (1.0 - half) / np.mean(moved**2))
             limits = share_interval(value, rows, degrees=float(moved.size))
         (n, m), fake = self.rows, self.seen[1]
+        crowded = []
+        if name in CROWDED and (density := float(self.values[0, DENSITY])) > CENTRAL:
+            crowded = [warn_of("hubs", density=density)]
         statistic = f"{name} of {m} generated and {n} real rows with k = {self.k}"
         return Estimate(
             title=TITLES[name] + " relative to real rows" * (null is not None),
@@ -330,15 +333,10 @@ class Scored:
             upper_limit=1.0 if share and null is None else math.inf,
             higher_is_better=True,
             statistic=statistic if null is None else "",
-            warnings=(*self.warnings, *doubts, *self._crowded(name)),
+            warnings=(*self.warnings, *doubts, *crowded),
             assumptions=self.assumptions,
             details=self._details(name, drift),
         )
-
-    def _crowded(self, name: str) -> list[Diagnostic]:
-        if name not in CROWDED or self.values[0, DENSITY] <= CENTRAL:
-            return []
-        return [warn_of("hubs", density=float(self.values[0, DENSITY]))]
 
     def _of_constant(
         self, name: str, share: float, null: Float | None

@@ -146,7 +146,13 @@ def check_score(function: Any, x: Any, y: Any = None) -> ScoreCheck:
             derivative = "secant"
         _, errors, _ = engine.expand(score, designs, derivative=derivative, probes=2)
         explained = sum(mean_variance(e.influence) for e in errors if e.influence is not None)
-        scatter = variance_by_groups(function, rows, rng)
+        # Of the plug-in, from leaving out one group of rows after the other.
+        groups = [rng.permutation(len(part)) % GROUPS for part in rows]
+        without = [
+            value_of(function, [part[of != k] for part, of in zip(rows, groups, strict=True)])
+            for k in range(GROUPS)
+        ]
+        scatter = (GROUPS - 1.0) ** 2 / GROUPS * float(np.var(without, ddof=1))
     ratio = math.sqrt(scatter / explained) if explained > 0.0 else math.inf
     if not 1.0 / FACTOR <= ratio <= FACTOR:
         return _refused(
@@ -216,15 +222,3 @@ def how_curved(
     if np.linalg.norm(hessian) > FLAT * size or np.linalg.norm(whole - half) > apart * size:
         return None
     return "secant" if abs(float(np.linalg.norm(half)) - size) <= unequal * size else None
-
-
-def variance_by_groups(
-    function: Callable[..., Any], rows: Sequence[Float], rng: np.random.Generator
-) -> float:
-    """Variance of the plug-in, from leaving out one group of rows after the other."""
-    groups = [rng.permutation(len(part)) % GROUPS for part in rows]
-    values = [
-        value_of(function, [part[group != k] for part, group in zip(rows, groups, strict=True)])
-        for k in range(GROUPS)
-    ]
-    return (GROUPS - 1.0) ** 2 / GROUPS * float(np.var(values, ddof=1))
