@@ -111,9 +111,8 @@ def strata(train: Any, heldout: Any) -> list[Diagnostic]:
     sizes, drawn = np.bincount(code), np.bincount(code[: one.size], minlength=classes.size)
     chance = scipy.stats.hypergeom(code.size, one.size, sizes)
     tails = np.minimum(chance.cdf(drawn), chance.sf(drawn - 1))
-    if 2.0 * classes.size * float(tails.min()) > FALSE_ALARM:
-        return []
-    return [warn_of("shares-differ")]
+    chance = 2.0 * classes.size * tails.min()
+    return [warn_of("shares-differ")] if chance <= FALSE_ALARM else []
 
 
 def real_rows(pool: Pool, closer: float) -> tuple[float, float, list[Diagnostic]]:
@@ -158,9 +157,7 @@ def _twins(found: Neighbours, median: float, pool: Pool) -> list[Diagnostic]:
     logs = close_rows.log_distances(pool.rows, one)
     of_one_size = logs is not None and close_rows.clusters(logs, one.size)[1] >= TWINS[0]
     share = float((near if of_one_size else tight).mean())
-    if share < SPOILT:
-        return []
-    return [warn_of("real-twins", share=percent(round(share, 3)))]
+    return [warn_of("real-twins", share=percent(round(share, 3)))] * (share >= SPOILT)
 
 
 def _split(own: NDArray[np.intp], found: Neighbours, pool: Pool) -> list[Diagnostic]:
@@ -198,9 +195,7 @@ def swapped(near: Excess, every: Excess, pool: Pool) -> list[Diagnostic]:
         upper_tails(total, total - trained, part.hit)[part.hit - part.trained]
         for part in (near, every)
     )
-    if 2.0 * chance > FALSE_ALARM:
-        return []
-    return [warn_of("nearer-to-held-out")]
+    return [warn_of("nearer-to-held-out")] if 2.0 * chance <= FALSE_ALARM else []
 
 
 def size(pool: Pool, alpha: float) -> list[Diagnostic]:

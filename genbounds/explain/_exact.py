@@ -8,6 +8,7 @@ and so is, given how many rows of two samples lie in a region, how many of them 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -162,11 +163,9 @@ def excess(order: Mask, total: int, trained: int, alpha: float, odds: float = 1.
     sharing = next(
         k for k in range(1, len(sizes) + 1) if sum(p <= alpha / k for p in smallest) <= k
     )
-    least_low = max(
-        _least_copies(total, trained, size, count, alpha / sharing, odds)
-        for size, count in zip(sizes, counts, strict=True)
-    )
-    low = max(least_low, int(pvalue <= alpha))
+    low = int(pvalue <= alpha)
+    for prefix in zip(sizes, counts, strict=True):
+        low = max(low, _least_copies(total, trained, prefix, alpha / sharing, odds))
     expected = float(tails[-1][1:].sum())  # E T = Σ P(T ≥ t)
     estimate = (trained_hits - expected) / max(1.0 - expected / hits, SMALLEST)
     return Excess(
@@ -190,18 +189,14 @@ def careful_excess(order: Mask, total: int, trained: int, alpha: float, odds: fl
     return replace(under, pvalue=max(under.pvalue, plain.pvalue), low=min(under.low, plain.low))
 
 
-def _least_copies(
-    total: int, trained: int, size: int, count: int, alpha: float, odds: float
-) -> int:
-    """Return the least number of copies that explains `count` training rows among `size`."""
-    below, enough = -1, count
-    while enough - below > 1:
-        c = (below + enough) // 2
-        if upper_tails(total - c, trained - c, size - c, odds)[count - c] > alpha:
-            enough = c
-        else:
-            below = c
-    return enough
+def _least_copies(total: int, trained: int, prefix: Sequence[int], p: float, odds: float) -> int:
+    """Return the least number of copies that explains a prefix: its rows, training rows in it."""
+    size, count = prefix
+
+    def explains(c: int) -> bool:
+        return bool(upper_tails(total - c, trained - c, size - c, odds)[count - c] > p)
+
+    return bisect_left(range(count), True, key=explains)
 
 
 def over_fitting(order: Mask, total: int, trained: int) -> float:

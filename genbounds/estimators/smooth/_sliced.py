@@ -133,11 +133,14 @@ class Sliced:
         sides = [_sorted((rows.numpy() - centre) @ theta) for rows in (x, y)]
         size = max(float(np.abs(values).max()) for values, _ in sides)
         factor_of(unit_of(size, decades=REPRESENTABLE / 2.0), 2)  # refuses what leaves it
-        transport = _differentiable()
 
         def weighted(w: Tensor, v: Tensor) -> Tensor:
-            out: Tensor = 3.0 * d * transport.apply(w, v, sides)
-            return out
+            value, slopes = transport([w.detach().numpy(), v.detach().numpy()], sides)
+            out = w.new_tensor(value)
+            for u, slope in zip((w, v), slopes, strict=True):
+                # Of value 0. Its derivative is constant between kinks: a second one is zero.
+                out = out + w.new_tensor(slope) @ (u - u.detach())
+            return 3.0 * d * out
 
         return weighted
 
@@ -149,27 +152,6 @@ Projected = tuple[Float, NDArray[np.int32]]
 def _sorted(projected: Float) -> Projected:
     order = np.argsort(projected.T, axis=1)
     return np.take_along_axis(projected.T, order, axis=1), order.astype(np.int32)
-
-
-def _differentiable() -> Any:
-    """Return `transport` as a function that torch differentiates; torch is imported here."""
-    import torch
-
-    class Transport(torch.autograd.Function):  # type: ignore[misc]
-        """Its derivative is constant between kinks, so that a second one is zero."""
-
-        @staticmethod
-        def forward(ctx: Any, w: Tensor, v: Tensor, sides: list[Projected]) -> Tensor:
-            value, slopes = transport([w.detach().numpy(), v.detach().numpy()], sides)
-            ctx.save_for_backward(*(torch.from_numpy(slope) for slope in slopes))
-            return w.new_tensor(value)
-
-        @staticmethod
-        def backward(ctx: Any, *given: Any) -> Any:
-            one, two = ctx.saved_tensors
-            return given[0] * one, given[0] * two, None
-
-    return Transport
 
 
 def transport(weights: list[Float], sides: list[Projected]) -> tuple[float, list[Float]]:

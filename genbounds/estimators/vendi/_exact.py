@@ -157,16 +157,13 @@ def _debiased(job: Job, whole: _Whole) -> Estimate:
 
 def near_ceiling(job: Job, value: float, bias: float, error: SampleError) -> dict[str, Any]:
     """Say what an estimate has to say near the largest possible score (`ceiling_interval`)."""
-    dimension = job.rows.dimension
+    most = math.log(job.rows.dimension or math.inf)
     # Its noncentral distribution knows nothing of seeds.
-    if dimension is None or math.isinf(job.order) or error.seeds is not None:
+    if math.isinf(job.order) or error.seeds is not None:
         return {}
+    second = error.quadratic_variance
     interval = ceiling.ceiling_interval(
-        value=value,
-        bias=bias,
-        second=error.quadratic_variance,
-        ceiling=math.log(dimension),
-        n=job.n,
+        value=value, bias=bias, second=second, ceiling=most, n=job.n
     )
     return {} if interval is None else {"own_interval": interval, "details": ceiling.NEAR_CEILING}
 

@@ -165,7 +165,7 @@ def vendi_estimate(
     """
     order = check_order(order)
     validation.check_choice("estimator", estimator, ESTIMATORS)
-    check_settings(method=method, components=components, landmarks=landmarks, seed=seed)
+    check_settings(method, components, landmarks, seed)
     if isinstance(kernel, str) and kernel == "precomputed":
         seen, kernel = inspect_kernel("x", x)
     else:
@@ -209,19 +209,16 @@ def vendi_estimate(
     )
 
 
-def check_settings(
-    *, method: object = None, components: object = None, landmarks: object = None, seed: object = 0
-) -> None:
+def check_settings(method: Any, components: Any, landmarks: Any, seed: Any) -> None:
     """Check what says how a score is computed, whatever the sample."""
     if method is not None:
         validation.check_choice("method", method, METHODS)
     validation.check_count("seed", seed, minimum=0)
-    if components is not None:
-        validation.check_count("components", components)
-    if landmarks is not None:
-        validation.check_count("landmarks", landmarks)
-        if method != "nystrom":
-            raise InputError("is used by method 'nystrom' only.", argument="landmarks")
+    for name, count in (("components", components), ("landmarks", landmarks)):
+        if count is not None:
+            validation.check_count(name, count)
+    if landmarks is not None and method != "nystrom":
+        raise InputError("is used by method 'nystrom' only.", argument="landmarks")
 
 
 LARGEST_ORDER = 64.0
@@ -240,8 +237,7 @@ def check_order(order: object) -> float:
     )
 
 
-SETTINGS = ("method", "components", "landmarks", "seed")
-OPTIONS = ("kernel", "bandwidth", "order", *SETTINGS)
+OPTIONS = ("kernel", "bandwidth", "order", "method", "components", "landmarks", "seed")
 
 
 def vendi_metric(
@@ -310,7 +306,7 @@ def vendi_options(
     if not (isinstance(kernel, str) and kernel == "precomputed"):
         check_kernel(kernel, given.get("bandwidth"))
     order, components = check_order(given.get("order", 1.0)), given.get("components")
-    check_settings(**{name: given[name] for name in SETTINGS if name in given})
+    check_settings(given.get("method"), components, given.get("landmarks"), given.get("seed", 0))
     radial, notes = kernel in RADIAL, []
     if radial and given.get("bandwidth") is None:
         given["bandwidth"] = _common_bandwidth(metric, samples, kernel)

@@ -282,13 +282,19 @@ def lanczos_entropy(
     alphas, betas = _lanczos(rows, start / np.sqrt(norms), vectors, steps)
     moments, gauss, radau = np.empty((2, probes)), np.empty(probes), np.empty(probes)
     nodes, weights = [], []
-    for j in range(probes):
-        theta, weight = _rule(alphas[:, j], betas[:-1, j])
-        weight *= norms[j]
+    for j, (diagonal, off) in enumerate(zip(alphas.T, betas.T, strict=True)):
+        theta, vectors = scipy.linalg.eigh_tridiagonal(diagonal, off[:-1], check_finite=False)
+        weight = norms[j] * vectors[0] ** 2
         moments[:, j] = weight @ theta, weight @ theta**2
         gauss[j] = weight @ _entropy_term(theta, order)
-        theta_zero, weight_zero = _rule(*_radau(alphas[:, j], betas[:, j]))
-        radau[j] = norms[j] * (weight_zero @ _entropy_term(theta_zero, order))
+        # One row more, so that there is an eigenvalue 0; a kernel of small rank has one already.
+        row = np.zeros(2)
+        if theta[0] > ZERO:
+            row = off[-1] * np.array([1.0, off[-1] * (vectors[-1] ** 2 @ (1.0 / theta))])
+        theta_zero, vectors = scipy.linalg.eigh_tridiagonal(
+            np.append(diagonal, row[1]), np.append(off[:-1], row[0]), check_finite=False
+        )
+        radau[j] = norms[j] * (vectors[0] ** 2 @ _entropy_term(theta_zero, order))
         nodes.append(theta)
         weights.append(weight)
     known = np.array([1.0, frobenius(rows)[0]]) - [values.sum(), values @ values]
@@ -329,24 +335,3 @@ def _lanczos(rows: KernelRows, start: Float, deflated: Float, steps: int) -> tup
         v = np.where(live, w / np.where(live, betas[k], 1.0), 0.0)
         basis.append(v)
     return alphas, betas
-
-
-def _rule(diagonal: Float, off: Float) -> tuple[Float, Float]:
-    """Nodes and weights of the Gauss rule of a Jacobi matrix."""
-    nodes, vectors = scipy.linalg.eigh_tridiagonal(diagonal, off, check_finite=False)
-    return nodes, vectors[0] ** 2
-
-
-def _radau(diagonal: Float, off: Float) -> tuple[Float, Float]:
-    """Extend the Jacobi matrix by one row so that it has an eigenvalue 0."""
-    last = 0.0
-    if off[-1] > 0.0:
-        banded = np.zeros((2, diagonal.size))
-        banded[0, 1:], banded[1] = off[:-1], diagonal
-        right = np.zeros(diagonal.size)
-        right[-1] = off[-1] ** 2
-        try:
-            last = float(scipy.linalg.solveh_banded(banded, right, check_finite=False)[-1])
-        except np.linalg.LinAlgError:  # a kernel of small rank: it has an eigenvalue 0 already
-            off = np.append(off[:-1], 0.0)
-    return np.append(diagonal, last), off
