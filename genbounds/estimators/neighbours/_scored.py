@@ -297,7 +297,7 @@ class Scored:
         # Where no row counts, or all do in every half, halves say nothing.
         constant = share and bool(counted[0] == 0.0 or (counted == 1.0).all())
         widening = float(self.widening[self.names.index(name)])
-        doubts = _doubts(name, counted, constant, widening, (value, drift))
+        doubts = self._doubts(name, constant, value, drift)
         moved = (values[1::2] - values[2::2]) / 2.0
         halves = (widening if constant or not doubts else math.nan) * moved
         variance, limits = float(np.mean(halves**2)), None
@@ -338,6 +338,18 @@ class Scored:
             details=self._details(name, drift),
         )
 
+    def _doubts(self, name: str, constant: bool, value: float, drift: float) -> list[Diagnostic]:
+        """Warn where halves do not show how the score varies."""
+        at = self.names.index(name)
+        counted = self.values[:, at]
+        if constant:
+            return [warn_of("extreme-share", name=name, counted=counted[0])]
+        if (counted[1::2] == counted[2::2]).all():
+            return [warn_of("no-halves", name=name, counted=counted[0])]
+        if abs(drift - 1.0) <= LARGEST_DRIFT and self.widening[at] <= LARGEST_WIDENING:
+            return []
+        return [warn_of("halves-disagree", name=name, value=value, drift=drift * value)]
+
     def _of_constant(
         self, name: str, share: float, null: Float | None
     ) -> tuple[float, OwnInterval | None]:
@@ -362,20 +374,6 @@ class Scored:
             *([f"half the rows score {drift:.3f} times as much"] if math.isfinite(drift) else []),
             *["not cut off at 1, as published numbers are"] * name.startswith("clipped"),
         )
-
-
-def _doubts(
-    name: str, counted: Float, constant: bool, widening: float, found: tuple[float, float]
-) -> tuple[Diagnostic, ...]:
-    """Warn where halves do not show how the score varies; `found`: value and drift."""
-    value, drift = found
-    if constant:
-        return (warn_of("extreme-share", name=name, counted=counted[0]),)
-    if (counted[1::2] == counted[2::2]).all():
-        return (warn_of("no-halves", name=name, counted=counted[0]),)
-    if abs(drift - 1.0) <= LARGEST_DRIFT and widening <= LARGEST_WIDENING:
-        return ()
-    return (warn_of("halves-disagree", name=name, value=value, drift=drift * value),)
 
 
 def expected_coverage(n: Float, m: Float, k: int) -> Float:

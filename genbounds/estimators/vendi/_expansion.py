@@ -195,7 +195,14 @@ class Derivatives:
         cut = 1 if math.isinf(order) else kept
         raised = lift(values, kept)[:cut]
         self.value = log_vendi(values if kept is None else raised, order)
-        self.slope, self.curvature, self.rank_one = _separable(raised, order)
+        if math.isinf(order):
+            self.slope, self.curvature, self.rank_one = -1.0 / raised, 1.0 / raised**2, 0.0
+        elif order == 1.0:
+            self.slope, self.curvature, self.rank_one = -np.log(raised) - 1.0, -1.0 / raised, 0.0
+        else:
+            power = float((raised**order).sum())
+            self.slope = order / (1.0 - order) * raised ** (order - 1.0) / power
+            self.curvature, self.rank_one = -order * raised ** (order - 2.0) / power, 1.0 - order
         self.lifted = kept is not None and not math.isinf(order)
         self.gradient = np.zeros(values.size)
         self.gradient[: raised.size] = self.slope - self.slope.mean() * self.lifted
@@ -256,17 +263,6 @@ def _cut_coupling(
         divided[:k, k:] = across
         divided[k:, :k] = across.T
     return Coupling(divided)
-
-
-def _separable(p: Float, order: float) -> tuple[Float, Float, float]:
-    """Gradient w, diagonal and c of the Hessian ``diag - c w wᵀ`` of the entropy in p."""
-    if math.isinf(order):
-        return -1.0 / p, 1.0 / p**2, 0.0
-    if order == 1.0:
-        return -np.log(p) - 1.0, -1.0 / p, 0.0
-    power = float((p**order).sum())
-    slope = order / (1.0 - order) * p ** (order - 1.0) / power
-    return slope, -order * p ** (order - 2.0) / power, 1.0 - order
 
 
 Coordinates = Callable[[Index | None], Iterator[tuple[Index, Float]]]
