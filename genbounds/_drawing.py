@@ -140,7 +140,8 @@ class Scale:
         ax.set(**{f"{letter}scale": "log" if self.log else "linear"})
         ax.set(**{f"{letter}lim": (self.low, self.high)})
         axis.set_label_text(label, parse_math=False)
-        most, zero = 4 if is_narrow(ax) and not upright else 6, self.zero
+        inches, zero = int(ax.figure.bbox.width / ax.figure.dpi), self.zero
+        most = 6 if upright else min(inches, 6)
         axis.set_major_formatter(
             FuncFormatter(lambda value, _: "0" if value == zero else short(value))
         )
@@ -202,7 +203,7 @@ class Row:
 
 def name_rows(ax: Axes, names: Sequence[str]) -> None:
     """Make a named row for each, the first on top; names are cut once escapes are spelled out."""
-    limit = 20 if is_narrow(ax) else 28
+    limit = min(28, int(4.2 * ax.figure.bbox.width / ax.figure.dpi))  # characters an inch
     texts = [display(display(name, limit=None), limit=limit) for name in names]
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.set_yticks(range(len(names)), texts, parse_math=False)

@@ -213,7 +213,6 @@ class InHand(AsJson):
         """Return a small table with every interval drawn, for notebooks."""
         lines = self._lines()
         head, numeric, rows = _grid(self, _html)
-        place = _places(lines)
         heading = "".join(
             f'<th scope="col" style="text-align:{"right" if right else "left"}">{text}</th>'
             for text, right in zip((*head, "Drawn"), (*numeric, False), strict=True)
@@ -222,12 +221,12 @@ class InHand(AsJson):
             f"<table><caption>{_html(self._caption())}</caption>",
             f"<thead><tr>{heading}</tr></thead><tbody>",
         ]
-        for line, (name, *rest) in zip(lines, rows, strict=True):
+        for drawn, (name, *rest) in zip(_drawings(lines), rows, strict=True):
             parts.append(f'<tr><th scope="row">{name}</th>')
             for text, right in zip(rest, numeric[1:], strict=True):
                 side = "right" if right else "left"
                 parts.append(f'<td style="text-align:{side}">{text}</td>')
-            parts.append(f"<td>{_drawn(line, place)}</td></tr>")
+            parts.append(f"<td>{drawn}</td></tr>")
         return "".join((*parts, "</tbody></table>"))
 
 
@@ -369,37 +368,30 @@ def _latex(text: str) -> str:
 WIDTH, HEIGHT, MARGIN = 160, 16, 6
 
 
-def _places(lines: Sequence[Line]) -> Callable[[float], float]:
-    """Return the function from a value to its place in the drawings, one scale for all of them."""
+def _drawings(lines: Sequence[Line]) -> list[str]:
+    """Draw every interval, all on one scale; each takes the colour of the text around it."""
     scale = Scale.spread(lines)
     low, high = max(scale.low, scale.floor), scale.high
-    span = WIDTH - 2 * MARGIN
+    bent = math.log if scale.log else float
 
     def place(x: float) -> float:
-        x = min(max(x, low), high)
-        if scale.log:
-            share = math.log(x / low) / math.log(high / low)
-        else:
-            share = (x - low) / (high - low)
-        return round(MARGIN + span * share, 1)
+        share = (bent(min(max(x, low), high)) - bent(low)) / (bent(high) - bent(low))
+        return round(MARGIN + (WIDTH - 2 * MARGIN) * share, 1)
 
-    return place
-
-
-def _drawn(line: Line, place: Callable[[float], float]) -> str:
-    """Draw one interval; it takes the colour of the text around it."""
-    words = f"{number(line.value)}, interval {interval(line.low, line.high)}"
-    parts = [
-        f'<svg role="img" aria-label="{_html(words)}" width="{WIDTH}" height="{HEIGHT}" '
-        f'viewBox="0 0 {WIDTH} {HEIGHT}"><g stroke="currentColor" fill="currentColor">'
-    ]
-    middle = HEIGHT / 2
-    if not any(map(math.isnan, (line.low, line.high))):
-        dashes = "" if line.reliable else ' stroke-dasharray="3 2"'
-        parts.append(
-            f'<line x1="{place(line.low)}" x2="{place(line.high)}" y1="{middle}" y2="{middle}" '
-            f'stroke-width="2"{dashes}/>'
-        )
-    if not math.isnan(line.value):
-        parts.append(f'<circle cx="{place(line.value)}" cy="{middle}" r="3.5"/>')
-    return "".join((*parts, "</g></svg>"))
+    drawn, middle = [], HEIGHT / 2
+    for line in lines:
+        words = f"{number(line.value)}, interval {interval(line.low, line.high)}"
+        parts = [
+            f'<svg role="img" aria-label="{_html(words)}" width="{WIDTH}" height="{HEIGHT}" '
+            f'viewBox="0 0 {WIDTH} {HEIGHT}"><g stroke="currentColor" fill="currentColor">'
+        ]
+        if not any(map(math.isnan, (line.low, line.high))):
+            dashes = "" if line.reliable else ' stroke-dasharray="3 2"'
+            parts.append(
+                f'<line x1="{place(line.low)}" x2="{place(line.high)}" y1="{middle}" '
+                f'y2="{middle}" stroke-width="2"{dashes}/>'
+            )
+        if not math.isnan(line.value):
+            parts.append(f'<circle cx="{place(line.value)}" cy="{middle}" r="3.5"/>')
+        drawn.append("".join((*parts, "</g></svg>")))
+    return drawn

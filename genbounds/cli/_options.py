@@ -69,16 +69,6 @@ def choice(values: str, help: str, **more: Any) -> Any:
     return option(values, help, offers=values, **more)
 
 
-def statements() -> Iterable[str]:
-    """List the ids of the catalogue, which is loaded only when somebody asks."""
-    return gb.bounds.catalog()
-
-
-def policies() -> Iterable[str]:
-    """List the policies of a selection."""
-    return gb.select.POLICIES
-
-
 def every_metric() -> dict[str, str]:
     """Name all metrics, and say what each is."""
     own = {"module:name": "a score of your own (a SmoothScore)"}

@@ -11,7 +11,7 @@ import genbounds as gb
 from genbounds._errors import InputError
 from genbounds._text import display, short
 from genbounds.cli._command import Answer, command
-from genbounds.cli._options import SEED, Folder, Output, argument, choice, flag, option, statements
+from genbounds.cli._options import SEED, Folder, Output, argument, choice, flag, option
 from genbounds.cli._terminal import print_table, progress, say, tidy
 
 SERIAL = 10
@@ -37,7 +37,7 @@ def audit(
         "ID-or-glob",
         "Statements to test, such as o24.hoeffding or 'm25.*'; all by default.",
         default=None,
-        offers=statements,
+        offers=lambda: gb.bounds.catalog(),
     ),
     *,
     quick: bool = flag("Fewer replications: about a minute instead of ten."),
@@ -126,7 +126,7 @@ def bounds(
         "ID",
         "The inequality to explain; without it all are listed.",
         default=None,
-        offers=statements,
+        offers=lambda: gb.bounds.catalog(),
     ),
     *,
     output: Folder,

@@ -71,7 +71,7 @@ def select(
         "best is certified; random, greedy, fd-ucb and others spend the budget, or 50,000 samples "
         "of a model.",
         default="lucb",
-        offers=opt.policies,
+        offers=lambda: gb.select.POLICIES,
     ),
     policy_option: list[str] | None = opt.option(
         "NAME=VALUE",
