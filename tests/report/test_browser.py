@@ -230,7 +230,8 @@ def check_sorting(page):
 
 HEADS = """() => [...document.querySelectorAll("main > section table")].flatMap((table) =>
   [...table.tHead.rows[0].cells].flatMap((head, column) => {
-    const cell = table.tBodies[0].rows[0].cells[column];
+    const cells = [...table.tBodies[0].rows].map((row) => row.cells[column]);
+    const cell = cells.find((cell) => cell.textContent);
     if (!head.classList.contains("number") || !cell.getBoundingClientRect().width) return [];
     const range = document.createRange();
     range.selectNodeContents(cell);
