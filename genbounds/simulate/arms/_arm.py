@@ -194,7 +194,7 @@ def chosen(names: Names, table: Mapping[str, Any]) -> Statistics:
     return {name: np.asarray(x() if callable(x) else x) for name, x in asked.items()}
 
 
-def check_shares(name: str, values: ArrayLike | None, count: int | None = None) -> Float:
+def shares_of(name: str, values: ArrayLike | None, count: int | None = None) -> Float:
     """Return probabilities, `count` of them where that is given; equal ones for None."""
     if values is None and count is not None:
         values = np.full(count, 1.0 / count)

@@ -20,8 +20,8 @@ from genbounds.simulate.arms._arm import (
     Statistics,
     SyntheticArm,
     Tilted,
-    check_shares,
     chosen,
+    shares_of,
 )
 from genbounds.validation import Float, InputError, check_count, check_open_unit, check_positive
 
@@ -337,7 +337,7 @@ class CategoricalArm(SyntheticArm):
     """
 
     def __init__(self, probabilities: ArrayLike, *, name: str | None = None) -> None:
-        self.probabilities = p = check_shares("probabilities", probabilities)
+        self.probabilities = p = shares_of("probabilities", probabilities)
         self.name = name or f"one-hot(d={p.size}, largest {p.max():g})"
 
     @cached_property
@@ -441,7 +441,7 @@ class DirichletArm(SyntheticArm):
         if not (table.ndim == 2 and (table > 0.0).all() and np.isfinite(table).all()):
             raise InputError("`concentrations` must be positive and finite, shape (d,) or (k, d).")
         self.concentrations: Float = table
-        self.weights = check_shares("weights", weights, len(table))
+        self.weights = shares_of("weights", weights, len(table))
         self.name = name or f"Dirichlet(d={table.shape[1]}, {len(table)} components)"
 
     @cached_property

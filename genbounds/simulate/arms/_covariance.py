@@ -18,14 +18,7 @@ from numpy.typing import ArrayLike
 from genbounds import validation
 from genbounds.bounds import Facts, normal_product_tail, weighted_chi_square_tail
 from genbounds.simulate.arms import _tilting as tilting
-from genbounds.simulate.arms._arm import (
-    Names,
-    Statistics,
-    SyntheticArm,
-    Tilted,
-    check_shares,
-    chosen,
-)
+from genbounds.simulate.arms._arm import Names, Statistics, SyntheticArm, Tilted, chosen, shares_of
 from genbounds.validation import Float, InputError
 
 _SYMMETRY_RTOL = 1e-6  # of the largest entry, as in `Moments`
@@ -556,7 +549,7 @@ class MixtureArm(CovarianceArm):
         for arm in self.components:
             if not {"mean", "cov"} <= arm.facts.keys():
                 raise InputError(f"`components`: {arm.name} does not know mean and covariance.")
-        self.weights = check_shares("weights", weights, len(self.components))
+        self.weights = shares_of("weights", weights, len(self.components))
         d = self.components[0].d
         means = np.stack([np.broadcast_to(arm.facts["mean"], (d,)) for arm in self.components])
         mean = self.weights @ means

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from genbounds.bounds import Facts
-from genbounds.simulate.arms._arm import Names, Statistics, SyntheticArm, Tilted, check_shares
+from genbounds.bounds import Facts, truncate
+from genbounds.simulate.arms._arm import Names, Statistics, SyntheticArm, Tilted, shares_of
 from genbounds.simulate.arms._bounded import CategoricalArm
 from genbounds.simulate.arms._covariance import GaussianArm
 from genbounds.validation import Float, InputError, check_count, check_positive
@@ -136,7 +136,7 @@ class SphereClustersArm(SyntheticArm):
 
     def __init__(self, probabilities: ArrayLike, dimensions: Collection[int]) -> None:
         sizes = [check_count("dimensions", m) for m in dimensions]
-        self.probabilities = check_shares("probabilities", probabilities, len(sizes))
+        self.probabilities = shares_of("probabilities", probabilities, len(sizes))
         self.dimensions = np.array(sizes)
         self.name = f"{len(sizes)} spheres (d={sum(sizes)})"
 
@@ -198,8 +198,7 @@ def vendi_truth(spectrum: ArrayLike, order: float, kept: int | None = None) -> f
     _check_order(order)
     p = np.asarray(spectrum, dtype=np.float64)
     if kept is not None:
-        p = np.pad(p[:kept], (0, max(kept - p.size, 0)))
-        p = p + (1.0 - p.sum()) / kept
+        p = truncate(np.pad(p, (0, max(kept - p.size, 0))), kept)
     p = p[p > 0.0]
     if np.isinf(order):
         return float(1.0 / p.max())

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,11 @@ def proof_steps(bound: Bound) -> list[Check]:
     return [step(bound) for step in _STEPS.get(bound.id, ())]
 
 
-def _fact(claim: str, holds: bool, found: str) -> Check:
-    return Check(kind="fact", claim=claim, holds=bool(holds), found=found)
+def _check(claim: str, holds: bool, found: str, kind: str = "fact") -> Check:
+    return Check(kind=kind, claim=claim, holds=bool(holds), found=found)
 
 
-def _conversion(claim: str, holds: bool, found: str) -> Check:
-    return Check(kind="conversion", claim=claim, holds=bool(holds), found=found)
+_conversion = partial(_check, kind="conversion")
 
 
 def _converts(tail: str, printed: str, text: str) -> Step:
@@ -80,7 +80,7 @@ def _identity(claim: str, text: str, *equations: str, kind: str = "fact") -> Ste
     def check(bound: Bound) -> Check:
         pairs = (map(sympy.sympify, equation.split(" = ")) for equation in equations)
         holds = all(sympy.expand(left - right) == 0 for left, right in pairs)
-        return Check(kind=kind, claim=claim, holds=holds, found=text)
+        return _check(claim, holds, text, kind)
 
     return check
 
@@ -150,7 +150,7 @@ def _directions(bound: Bound) -> Check:
     v = sympy.symbols("v", positive=True)
     density = sympy.exp(-(x**2) / (2 * v)) / sympy.sqrt(2 * sympy.pi * v)
     moment = sympy.integrate(sympy.exp(t * x) * density, (x, -sympy.oo, sympy.oo))
-    return _fact(
+    return _check(
         "N(0, Σ) ∈ SG(√‖Σ‖): E exp(t yᵀX) = exp(t² yᵀΣy/2) ≤ exp(t²‖Σ‖/2), ‖y‖ = 1",
         sympy.simplify(moment - sympy.exp(t**2 * v / 2)) == 0,
         "the integral is exp(t²v/2) with v = yᵀΣy, and ‖Σ‖ − v = Σ_j(‖Σ‖−λ_j)y_j² ≥ 0",
@@ -163,7 +163,7 @@ def _psi_norm(bound: Bound) -> Check:
     roots = sympy.solve(sympy.Eq((1 - 2 / k) ** sympy.Rational(-1, 2), 2), k)
     assumed = bound.constants.get("kappa_squared")
     right = assumed is None or math.isclose(assumed, 8 / 3, rel_tol=1e-12)
-    return _fact(
+    return _check(
         "κ² = 8/3 for a Gaussian: (1 − 2/κ²)^(−1/2) = 2",
         roots == [sympy.Rational(8, 3)] and right,
         f"κ² = {', '.join(map(sympy.sstr, roots))}"
@@ -188,7 +188,7 @@ def sub_exponential_gap(nu_squared: float, alpha: float) -> float:
 def _sub_exponential(bound: Bound) -> Check:
     nu_squared, alpha = bound.constants["root"] / 2.0, bound.constants["linear"] / 2.0
     gap = sub_exponential_gap(nu_squared, alpha)
-    return _fact(
+    return _check(
         f"χ²₁ − 1 is SE(ν, α) with ν² = {nu_squared:g}, α = {alpha:g}: "
         "log E e^{λ(Z²−1)} ≤ ν²λ²/2 on the whole of |λ| ≤ 1/α",
         gap > 0.0,
@@ -199,7 +199,7 @@ def _sub_exponential(bound: Bound) -> Check:
 def _order_one(bound: Bound) -> Check:
     a = sympy.symbols("alpha", positive=True)
     exponent = sympy.limit((1 - a) / a, a, 1)
-    return _fact(
+    return _check(
         "the exponent (1−α)/α at α = 1",
         exponent != 0,
         f"it is {exponent}: both scores enter to the power 0 and the left side is 0",
@@ -252,7 +252,7 @@ def _projection_of_a_longer_spectrum(bound: Bound) -> Check:
     t = 5
     spectrum = np.full(2 * t, 0.5 / t)
     left = float(np.linalg.norm(truncate(spectrum, t) - spectrum))
-    return _fact(
+    return _check(
         "A.5(a): Lemma 2 gives ‖λ̃^{(t)} − λ^FKEA‖ ≤ ‖λ̃ − λ^FKEA‖, λ^FKEA of 2t entries",
         left <= 0.0,
         f"{left:.3g} > 0 where both spectra are 2t equal entries, t = {t}",

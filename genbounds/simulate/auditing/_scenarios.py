@@ -46,11 +46,10 @@ def scenarios_of(bound: Bound) -> tuple[Scenario, ...]:
             f"are distributions, {', '.join(POOLS)}."
         )
     scenarios = []
-    for arms, sizes in _pool(bound.setting):
-        for arm, n in product(arms, sizes):
-            deltas = tuple(delta for delta in DELTAS if not bound.violated(arm.facts, n, delta))
-            if deltas:
-                scenarios.append(Scenario(arm=arm, n=n, deltas=deltas))
+    for arm, n in (pair for pool in _pool(bound.setting) for pair in product(*pool)):
+        deltas = tuple(delta for delta in DELTAS if not bound.violated(arm.facts, n, delta))
+        if deltas:
+            scenarios.append(Scenario(arm=arm, n=n, deltas=deltas))
     if not scenarios:
         raise InputError(
             f"`{bound.id}` cannot be audited: none of the distributions of the setting "
@@ -77,15 +76,11 @@ _CLASSES = (
 )
 
 
-def _unit_interval() -> Pool:
-    coins = tuple(BernoulliArm(p) for p in (1e-3, 0.02, 0.1, 0.5, 0.9, 0.999))
-    arms = (*coins, BetaArm(0.1, 0.1), BetaArm(0.05, 5.0), UniformArm())
-    return ((arms, (1, 2, 5, 20, 100, 1000)),)
-
-
-def _sub_exponential() -> Pool:
-    arms = (GammaArm(0.5, 2.0), GammaArm(0.5, 2e-3), GammaArm(10.0, 1.0), GaussianArm(0.0, 1.0))
-    return ((arms, (1, 3, 30, 1000)),)
+_UNIT_MANY = (
+    *(BernoulliArm(p) for p in (1e-3, 0.02, 0.1, 0.5, 0.9, 0.999)),
+    *(BetaArm(0.1, 0.1), BetaArm(0.05, 5.0), UniformArm()),
+)
+_GAMMAS = (GammaArm(0.5, 2.0), GammaArm(0.5, 2e-3), GammaArm(10.0, 1.0), GaussianArm(0.0, 1.0))
 
 
 def _equicorrelated(d: int, correlation: float) -> Float:
@@ -128,11 +123,8 @@ def _gaussian_matrices() -> Pool:
 
 def _bounded_vectors() -> Pool:
     spheres = (SphereArm(1), SphereArm(3), SphereArm(3, radius=1e-3), SphereArm(20))
-    arms = (
-        *spheres,
-        CategoricalArm(np.full(10, 0.1), name="one-hot, 10 equal classes"),
-        CategoricalArm([0.99, 0.01], name="one-hot, classes 0.99 and 0.01"),
-    )
+    many = CategoricalArm(np.full(10, 0.1), name="one-hot, 10 equal classes")
+    arms = (*spheres, many, CategoricalArm([0.99, 0.01], name="one-hot, classes 0.99 and 0.01"))
     return ((arms, (2, 30, 100, 1000)),)
 
 
@@ -218,18 +210,16 @@ def _fourier_kernels() -> Pool:
 def _landmarks() -> Pool:
     unequal = CategoricalArm(np.r_[0.5, np.full(100, 0.005)], name="one class of 1/2 among 101")
     classes = tuple(NystromArm(arm, t) for arm in (_CLASSES[0], unequal) for t in (2, 50))
-    features = ((SphereArm(3), 2), (SphereArm(20), 10), (CircleArm(1.0), 5))
-    return (classes, (60, 1000, 20_000)), (
-        tuple(NystromArm(arm, t) for arm, t in features),
-        (20, 100),
-    )
+    pairs = ((SphereArm(3), 2), (SphereArm(20), 10), (CircleArm(1.0), 5))
+    features = tuple(NystromArm(arm, t) for arm, t in pairs)
+    return (classes, (60, 1000, 20_000)), (features, (20, 100))
 
 
 # What makes the pool of a setting.
 POOLS: Mapping[str, Callable[[], Pool]] = {
     "gaussian-scalar": lambda: ((_SCALAR_GAUSSIANS, (1, 2, 10, 1000)),),
-    "sub-exponential": _sub_exponential,
-    "unit-interval": _unit_interval,
+    "sub-exponential": lambda: ((_GAMMAS, (1, 3, 30, 1000)),),
+    "unit-interval": lambda: ((_UNIT_MANY, (1, 2, 5, 20, 100, 1000)),),
     "unit-betting": lambda: (((*_UNIT_FEW, UniformArm()), (5, 20, 100)),),
     "gaussian-sequence": lambda: ((_SCALAR_GAUSSIANS, (1, 10, 1000)),),
     "unit-sequence": lambda: ((_UNIT_FEW, (1, 10, 1000)),),

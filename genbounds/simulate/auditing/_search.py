@@ -379,17 +379,16 @@ def _simplex(v: Float, w: Float, t: Float) -> dict[str, Float]:
     return {"v": ordered, "t": kept, "w": _distribution(inside)}
 
 
-def _visits(picks: Float, batch: Float, alpha: Float) -> dict[str, Float]:
+def _visits(
+    picks: Float, batch: Float, alpha: Float, burn_in: Float | None = None
+) -> dict[str, Float]:
     picks, batch = _whole(picks, 60.0), _whole(batch, 20.0)
-    return {"picks": picks, "batch": batch, "alpha": 0.999 * _unit(alpha)}
-
-
-def _visits_burn_in(*theta: Float) -> dict[str, Float]:
-    return _visits(*theta[:3]) | {"burn_in": _whole(theta[3], 200.0)}
+    visits = {"picks": picks, "batch": batch, "alpha": 0.999 * _unit(alpha)}
+    return visits if burn_in is None else visits | {"burn_in": _whole(burn_in, 200.0)}
 
 
 def _visits_long_burn_in(*theta: Float) -> dict[str, Float]:
-    visits = _visits_burn_in(*theta)
+    visits = _visits(*theta)
     return visits | {"burn_in": visits["batch"] + visits["burn_in"] - 1.0}
 
 
@@ -428,6 +427,6 @@ FAMILIES: Mapping[str, InputFamily] = {
     "independent-sums": InputFamily(("d", "d", "d", "d", ""), _independent_sums),
     "step-products": InputFamily(("cs", "sj", "sj"), _step_products),
     "visits": InputFamily(("d", "", ""), _visits),
-    "visits-burn-in": InputFamily(("d", "", "", ""), _visits_burn_in),
+    "visits-burn-in": InputFamily(("d", "", "", ""), _visits),
     "visits-long-burn-in": InputFamily(("d", "", "", ""), _visits_long_burn_in),
 }
