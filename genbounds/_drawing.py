@@ -351,7 +351,7 @@ def predicted_curve(
     (sizes, across), (values, upright) = x, y
     seen = [*values, *(x for x in (wanted, floor) if x)]
     scale = Scale(min(seen) / 1.15, max(seen) * 1.15, log=True)
-    if upright == "power":
+    if upright.startswith("power"):
         scale = Scale(0.0, 1.02)
     Scale.logarithmic(sizes).apply(ax, across)
     scale.apply(ax, upright, upright=True)

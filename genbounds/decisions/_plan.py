@@ -248,7 +248,7 @@ class Plan(Warned):
             (curve.tolist(), upright),
             wanted=wanted,
             at=self.n,
-            floor=None if self.feasible or upright == "power" else self.limit,
+            floor=None if self.feasible or self.powers is not None else self.limit,
         )
 
 

@@ -141,15 +141,6 @@ def test_a_relative_margin_needs_a_positive_score():
         gb.gate(losses, losses, metric="mean", margin="2%")
 
 
-def test_shared_prompts_are_paired():
-    common = np.random.default_rng(8).normal(size=(800, D))
-    a, b = (1.2 * (common + 0.2 * rows(800, 1.0, seed)) for seed in (11, 12))
-    ids = np.arange(800)
-    paired = gb.gate(gb.Sample(a, groups=ids), gb.Sample(b, groups=ids), REAL, margin=0.1)
-    alone = gb.gate(a, b, REAL, margin=0.1)
-    assert paired.high - paired.worse_by < 0.6 * (alone.high - alone.worse_by)
-
-
 def test_a_baseline_may_be_a_small_file(tmp_path):
     path = tmp_path / "baseline.npz"
     gb.Moments.from_features(GOOD, keep=400).save(path)

@@ -226,6 +226,7 @@ def test_views():
     assert "Interval" not in plan.to_markdown()
     assert plan._repr_html_().startswith("<table>")
     assert plan.plot().get_xscale() == "log"
+    assert plan.plot().get_ylim() == (0.0, 1.02)  # powers
     assert gb.plan(PILOT, REAL, half_width=0.2).plot().get_yscale() == "log"
     assert format(plan, "d") == str(plan.n)
     with pytest.raises(AttributeError):

@@ -102,12 +102,6 @@ def test_a_ranking_that_says_what_is_noise(ranking):
     assert "<svg" in ranking._repr_html_()
 
 
-def test_an_interval_of_models_is_too_short_for_recipes(ranking):
-    rng = np.random.default_rng(0)
-    models = gb.compare({"base": runs(1.6, 1, rng)[0], "new": runs(1.2, 1, rng)[0]}, REAL)
-    assert ranking.differences[0].pvalue > models.differences[0].pvalue
-
-
 def test_scores_on_the_log_scale():
     rng = np.random.default_rng(5)
     sharp = [rng.dirichlet(np.full(5, 0.1), size=300) for _ in range(3)]
@@ -175,20 +169,6 @@ def test_one_evaluation_is_no_choice():
     assert gb.best_of(SCORE, 1) is SCORE
 
 
-@pytest.mark.parametrize("k", [2, 10])
-def test_the_interval_of_the_best_covers(k):
-    """Null: 95 %, of 100,000; either tail has probability below 1e-7. Power: the plain interval."""
-    rng = np.random.default_rng(k)
-    least = 3.0 + 0.1 * rng.normal(size=(100_000, k)).min(axis=1)
-    found = gb.best_of(SCORE, k)
-    low, high = found.low - 3.0, found.high - 3.0
-    covered = ((least + low <= 3.0) & (3.0 <= least + high)).sum()
-    limits = stats.binom.ppf(1e-7, 100_000, 0.95), stats.binom.isf(1e-7, 100_000, 0.95)
-    assert limits[0] <= covered <= limits[1]
-    if k > 2:
-        assert (np.abs(least - 3.0) <= 0.196).sum() < limits[0]
-
-
 @pytest.mark.parametrize(("score", "k", "name"), [(SCORE, 0, "k"), (3.0, 2, "score")])
 def test_best_of_refuses(score, k, name):
     with pytest.raises(gb.InputError, match=f"`{name}` must be"):
@@ -242,8 +222,8 @@ def test_parts_of_the_noise_are_those_of_a_mixed_model():
     assert score.value == pytest.approx(fit.params[0], rel=1e-6)
 
 
-@pytest.mark.parametrize("shared", [0.3, 1.0])
-def test_best_of_evaluations_that_share_a_reference(shared):
+@pytest.mark.parametrize("shared", [0.0, 0.3, 1.0])
+def test_the_interval_of_the_best_covers(shared):
     """H0: 95 % of 20,000 cover, both tails 1e-7. Untold, fewer do: power 1."""
     rng, runs, k = np.random.default_rng(4), 20_000, 10
     own = rng.normal(size=(runs, k)).min(axis=1)

@@ -115,8 +115,6 @@ def test_steps_are_put_in_order():
         ([0.0, 9.0, 0.1], "undecided"),  # came back
         ([0.1, 0.0, 0.1], "undecided"),  # too few looks
         ([0.1, 0.0, 0.1, 0.0], "plateau"),
-        # No look is better than the one before, yet the last one than those before the last three.
-        ([16.0, 14.0, 12.0, 10.0, 8.0, 6.0, 4.0], "improved"),
     ],
 )
 def test_the_verdict_is_that_of_the_last_looks(values, verdict):
@@ -127,6 +125,7 @@ def test_the_verdict_is_that_of_the_last_looks(values, verdict):
 
 def test_slow_improvement_is_seen_over_several_looks():
     run = followed([16.0, 14.0, 12.0, 10.0, 8.0, 6.0, 4.0])
+    assert run.verdict == "improved"
     assert not any(look.improved for look in run.looks)
     assert run.looks[-1].better_than == (0, 1, 2, 3, 4)
 
@@ -190,15 +189,6 @@ def test_why_a_look_is_doubtful_is_a_warning_of_the_run():
     assert "heavy-tails" in codes(run)
     assert run.verdict == "improved"
     assert "unreliable" not in gb.track({1: data[100], 2: data[200], 3: data[300]}, REAL).summary
-
-
-def test_a_run_that_is_not_relied_on_has_no_plateau():
-    data = samples([1.2] * 5)
-    assert gb.track(data, REAL).verdict == "plateau"
-    data[500] = data[400]
-    run = gb.track(data, REAL)
-    assert run.verdict == "undecided"
-    assert run.summary.startswith("Nothing can be said: the run")
 
 
 # --- the kept checkpoint --------------------------------------------------------------------------
