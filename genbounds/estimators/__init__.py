@@ -26,7 +26,6 @@ from genbounds.core.scale import unit_of as unit_of
 from genbounds.estimators import (
     _mean,
     copies,
-    frechet,
     inception,
     kernels,
     neighbours,
@@ -65,20 +64,23 @@ from genbounds.estimators.copies import MifidReference as MifidReference
 from genbounds.estimators.copies import TrainingRows as TrainingRows
 from genbounds.estimators.copies import authpct as authpct
 from genbounds.estimators.copies import mifid as mifid
-from genbounds.estimators.frechet import FEW_RATIO as FEW_RATIO
-from genbounds.estimators.frechet import SPLIT_RATIO as SPLIT_RATIO
-from genbounds.estimators.frechet import ByClass as ByClass
-from genbounds.estimators.frechet import FrechetReference as FrechetReference
-from genbounds.estimators.frechet import RunningFrechet as RunningFrechet
-from genbounds.estimators.frechet import frechet_by_class as frechet_by_class
-from genbounds.estimators.frechet import frechet_distance as frechet_distance
-from genbounds.estimators.frechet import frechet_infinity as frechet_infinity
-from genbounds.estimators.frechet import gaussian_bias as gaussian_bias
-from genbounds.estimators.frechet import (
+from genbounds.estimators.frechet._by_class import ByClass as ByClass
+from genbounds.estimators.frechet._by_class import frechet_by_class as frechet_by_class
+from genbounds.estimators.frechet._distance import FD, SFID
+from genbounds.estimators.frechet._distance import FrechetReference as FrechetReference
+from genbounds.estimators.frechet._distance import frechet_distance as frechet_distance
+from genbounds.estimators.frechet._distance import frechet_infinity as frechet_infinity
+from genbounds.estimators.frechet._form import gaussian_bias as gaussian_bias
+from genbounds.estimators.frechet._form import transport_from_sums as transport_from_sums
+from genbounds.estimators.frechet._gaussian import (
     gaussian_bias_beyond_second_order as gaussian_bias_beyond_second_order,
 )
-from genbounds.estimators.frechet import gaussian_influence_variance as gaussian_influence_variance
-from genbounds.estimators.frechet import transport_from_sums as transport_from_sums
+from genbounds.estimators.frechet._gaussian import (
+    gaussian_influence_variance as gaussian_influence_variance,
+)
+from genbounds.estimators.frechet._running import RunningFrechet as RunningFrechet
+from genbounds.estimators.frechet._sample import FEW_RATIO as FEW_RATIO
+from genbounds.estimators.frechet._sample import SPLIT_RATIO as SPLIT_RATIO
 from genbounds.estimators.inception import RunningInception as RunningInception
 from genbounds.estimators.inception import inception_estimate as inception_estimate
 from genbounds.estimators.inception import inception_infinity as inception_infinity
@@ -121,7 +123,7 @@ from genbounds.estimators.vendi._score import vendi_options as vendi_options
 from genbounds.estimators.vendi._score import vendi_score as vendi_score
 
 _BUILT_IN = (
-    frechet.FD,
+    FD,
     kernels.KID,
     inception.IS,
     vendi.VENDI,
@@ -134,7 +136,7 @@ _BUILT_IN = (
     copies.AUTHPCT,
     copies.MIFID,
     _mean.MEAN,
-    frechet.SFID,
+    SFID,
 )
 BUILT_IN.update({name: spec for spec in _BUILT_IN for name in (spec.name, *spec.aliases)})
 

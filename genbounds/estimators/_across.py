@@ -28,7 +28,7 @@ from genbounds.core.estimate import EXACT, Estimate
 from genbounds.core.moments import Moments, as_rows
 from genbounds.diagnostics import Diagnostic, warn_of
 from genbounds.estimators._compare import estimate_all, rank
-from genbounds.estimators.frechet import FrechetReference
+from genbounds.estimators.frechet._distance import FrechetReference
 from genbounds.results import Ranking
 from genbounds.samples import Sample, features_of
 from genbounds.validation import InputError, check_open_unit
@@ -113,30 +113,24 @@ def across(
     1.46
     """
     level = check_open_unit("level", level)
-    _check(fakes, real)
-    encoders = list(fakes)
-    fakes, real, invented = _named(fakes, real)
-    normalisers = _normalisers(scale, encoders, real)
+    table = _table(fakes, real)
+    encoders, models = list(fakes), [name for name in table if name is not None]
+    invented = _name_rows(table)
+    normalisers = _normalisers(scale, table[None])
     estimates = {}
     for encoder in encoders:
         try:
-            estimates[encoder] = estimate_all(fakes[encoder], real[encoder])
+            samples = {model: table[model][encoder] for model in models}
+            estimates[encoder] = estimate_all(samples, table[None][encoder])
         except InputError as error:
             raise InputError(f"encoder {encoder!r}: {error}") from error
-    models = list(estimates[encoders[0]])
-    joint = {
-        model: _mean({name: estimates[name][model] for name in encoders}, normalisers, model)
-        for model in models
-    }
-    if invented:
-        joint = {
-            model: replace(
-                e,
-                sample=replace(e.sample, units=None),
-                reference=replace(e.reference, units=None),
-            )
-            for model, e in joint.items()
-        }
+    joint = {}
+    for model in map(str, models):
+        e = _mean({name: estimates[name][model] for name in encoders}, normalisers, model)
+        if invented:
+            samples = {side: replace(getattr(e, side), units=None) for side in _SIDES}
+            e = replace(e, **samples)
+        joint[model] = e
     ranking = rank(joint, metric="fd", level=level)
     each = 1.0 - (1.0 - level) / len(encoders)
     by_encoder = {name: rank(found, metric="fd", level=each) for name, found in estimates.items()}
@@ -144,69 +138,71 @@ def across(
     return EncoderRanking(**of_all, by_encoder=by_encoder)
 
 
-def _check(fakes: Any, real: Any) -> None:
-    """Refuse what is no table of encoders and models with the same rows."""
+_SIDES = ("sample", "reference")
+
+
+def _table(fakes: Any, real: Any) -> dict[Any, dict[Any, Any]]:
+    """Every model's sample by encoder, and that of the reference under None: of the same rows."""
     tables = [*fakes.values()] if isinstance(fakes, Mapping) else []
     for argument, given in {"fakes": fakes, "real": real}.items():
         if not (
             isinstance(given, Mapping) and given and all(isinstance(t, Mapping) for t in tables)
         ):
             raise InputError(
-                "must map the name of every encoder to its features (of every model).",
-                argument=argument,
+                "must map the name of every encoder to its features (of every model).", argument
             )
     if set(fakes) != set(real):
         raise InputError(
             f"must have the encoders of `fakes`, {', '.join(map(str, fakes))}; got "
             f"{', '.join(map(str, real))}.",
-            argument="real",
+            "real",
         )
-    first, *others = fakes
-    rows = {name: _rows(x) for name, x in {"real": real[first], **fakes[first]}.items()}
-    for encoder in others:
-        if set(fakes[encoder]) != set(fakes[first]):
+    first = next(iter(fakes))
+    for encoder, models in fakes.items():
+        if set(models) != set(fakes[first]):
             raise InputError(
                 f"must have the same models under every encoder; {encoder!r} differs from "
                 f"{first!r}.",
-                argument="fakes",
+                "fakes",
             )
-        for model, x in {"real": real[encoder], **fakes[encoder]}.items():
-            if _rows(x) != rows[model]:
-                raise InputError(
-                    f"must be features of the same images under every encoder: {model!r} has "
-                    f"{_rows(x)} rows under {encoder!r} and {rows[model]} under {first!r}.",
-                    argument="real" if x is real[encoder] else "fakes",
-                )
+    found = {None: {encoder: real[encoder] for encoder in fakes}}
+    found |= {
+        model: {encoder: fakes[encoder][model] for encoder in fakes} for model in fakes[first]
+    }
+    for model, samples in found.items():
+        rows = {encoder: _rows(x) for encoder, x in samples.items()}
+        if (odd := next((e for e in rows if rows[e] != rows[first]), None)) is not None:
+            name = "real" if model is None else model
+            raise InputError(
+                f"must be features of the same images under every encoder: {name!r} has "
+                f"{rows[odd]} rows under {odd!r} and {rows[first]} under {first!r}.",
+                "real" if model is None else "fakes",
+            )
+    return found
 
 
-def _named(
-    fakes: Mapping[str, Mapping[str, Any]], real: Mapping[str, Any]
-) -> tuple[Mapping[str, Mapping[str, Any]], Mapping[str, Any], bool]:
+def _name_rows(table: dict[Any, dict[Any, Any]]) -> bool:
     """Name the rows of every sample once, where an encoder maps some of them to one another.
 
     Rows that repeat are one draw, and come in an order of their own under every encoder.
     """
-    names = [None, *next(iter(fakes.values()))]
-    table = {
-        name: {
-            e: as_rows("real", real[e]) if name is None else as_rows(str(name), fakes[e][name])
-            for e in fakes
-        }
-        for name in names
+    arrays = {
+        name: {e: as_rows("real" if name is None else str(name), x) for e, x in by.items()}
+        for name, by in table.items()
     }
     ids = {
         name: np.stack([row_ids(x) for x in by.values()], axis=1)
-        for name, by in table.items()
+        for name, by in arrays.items()
         if all(isinstance(x, np.ndarray) for x in by.values())
     }
     if all(np.unique(column).size == len(each) for each in ids.values() for column in each.T):
-        return fakes, real, False
+        return False
+    table |= arrays
     for place, (name, each) in enumerate(ids.items()):
         _, groups = np.unique(each, axis=0, return_inverse=True)
         labels = np.array([f"row {place}.{group}" for group in groups.ravel()])
-        table[name] = {e: Sample(x, groups=labels) for e, x in table[name].items()}
-    named = {e: {m: table[m][e] for m in names if m is not None} for e in fakes}
-    return named, {e: table[None][e] for e in fakes}, True
+        table[name] = {e: Sample(x, groups=labels) for e, x in arrays[name].items()}
+    return True
 
 
 def _rows(x: Any) -> int:
@@ -214,34 +210,33 @@ def _rows(x: Any) -> int:
 
 
 def _normalisers(
-    scale: str | Mapping[str, float], encoders: list[str], real: Mapping[str, Any]
+    scale: str | Mapping[str, float], real: Mapping[Any, Any]
 ) -> dict[str, float] | None:
     """Return what each encoder's distances are divided by; None for logarithms."""
     if isinstance(scale, Mapping):
-        for name in encoders:
+        for name in real:
             given: object = scale.get(name)
             if not (isinstance(given, Real) and 0.0 < float(given) < math.inf):
                 raise InputError(
                     f"must have a positive number for encoder {name!r}; got {quoted(given)}.",
-                    argument="scale",
+                    "scale",
                 )
-        return {name: float(scale[name]) for name in encoders}
+        return {name: float(scale[name]) for name in real}
     if scale == "log":
         return None
-    if scale == "floor":
-        floors = {name: _floor(real[name]) for name in encoders}
-        for name, floor in floors.items():
-            if not floor > 0.0:
-                raise InputError(
-                    f"is of no use under encoder {name!r}, whose reference has no noise: it is "
-                    "constant, or its number of rows is unknown.",
-                    argument="scale",
-                )
-        return floors
-    raise InputError(
-        f'must be "log", "floor" or a number for every encoder; got {quoted(scale)}.',
-        argument="scale",
-    )
+    if scale != "floor":
+        raise InputError(
+            f'must be "log", "floor" or a number for every encoder; got {quoted(scale)}.', "scale"
+        )
+    floors = {name: _floor(sample) for name, sample in real.items()}
+    for name, floor in floors.items():
+        if not floor > 0.0:
+            raise InputError(
+                f"is of no use under encoder {name!r}, whose reference has no noise: it is "
+                "constant, or its number of rows is unknown.",
+                "scale",
+            )
+    return floors
 
 
 def _floor(real: Any) -> float:
