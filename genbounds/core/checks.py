@@ -156,11 +156,6 @@ class Checked:
         """Its design; of independent rows, that each is a unit of its own."""
         return self.design or row_design(len(self.rows))
 
-    @property
-    def labels(self) -> NDArray[Any] | None:
-        """What its groups are called; None for rows that nothing else shares."""
-        return None if self.design is None else self.design.labels
-
     @cached_property
     def single_ids(self) -> NDArray[np.uint64]:
         """Digests of the rows in single precision, in which a copy may have been kept."""
@@ -275,7 +270,10 @@ def check_sample(
         return Checked(rows, design, told, ids, what, replace(found, size=size, step=step))
     x.check_unchanged(name)
     design = design_of(name, x, crossed=crossed)
-    found = Findings(size=size, step=step, alone_z=_alone_z(rows, x, design))
+    found = Findings(size=size, step=step)
+    if x.groups is not None and x.strata is None and design is not None and design.units == len(x):
+        # Each row is said to be a group of its own; of strata, neighbours may be alike.
+        found = replace(found, alone_z=likeness_z(rows[:-1], rows[1:])[0])
     if design is not None and design.independent and (np.diff(design.unit) < 0).any():
         # Of such a sample each row's influence is known by its place: that of its name.
         order = np.argsort(design.unit)
@@ -362,16 +360,6 @@ def _signs(
         return None, found
     twins, mates = close_rows.clusters(logs, distinct)
     return None, replace(found, twins=twins, mates=mates)
-
-
-def _alone_z(rows: NDArray[Any], x: Sample, design: Design | None) -> float:
-    """By how many standard errors neighbours are alike, if each is said to be a group of its own.
-
-    Of strata neighbours may be alike: they are one class.
-    """
-    if design is None or x.groups is None or x.strata is not None or design.units < len(rows):
-        return 0.0
-    return likeness_z(rows[:-1], rows[1:])[0]
 
 
 def _likeness_within(rows: NDArray[Any], labels: NDArray[Any]) -> float:
@@ -564,8 +552,6 @@ def leaked(fake: Checked, real: Checked) -> tuple[Diagnostic, ...]:
     """Warn of generated rows that are rows of the reference, in whichever precision."""
     one_precision = is_narrow(fake.rows) == is_narrow(real.rows)
     ids, others = (fake.ids, real.ids) if one_precision else (fake.single_ids, real.single_ids)
-    if not np.isin(ids, others).any():
-        return ()
     common, severity = close_rows.judge_common_rows(ids, others, (fake.rows, real.rows))
     if severity is None:
         return ()

@@ -269,7 +269,7 @@ def judge_common_rows(
     doubted = p <= CAUTION_PVALUE
     if not doubted and rows is not None:
         samples = zip((ids, others), rows, strict=True)
-        doubted = has_new_entries(common_once(ids, others), tuple(samples))
+        doubted = has_new_entries(ids, others, tuple(samples))
     return common, "caution" if doubted else None
 
 
@@ -337,26 +337,25 @@ def bound_of_pairs(seen: float, total: NDArray[np.intp]) -> float:
     return math.exp(min(log_p, 0.0))
 
 
-def common_once(ids: NDArray[np.uint64], others: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the digests that stand once in each sample."""
-    values, times = np.unique(np.concatenate([ids, others]), return_counts=True)
-    return np.intersect1d(values[times == 2], np.intersect1d(ids, others))
-
-
 def has_new_entries(
-    common: NDArray[np.uint64], samples: Sequence[tuple[NDArray[np.uint64], NDArray[np.floating]]]
+    some: NDArray[np.uint64],
+    others: NDArray[np.uint64],
+    samples: Sequence[tuple[NDArray[np.uint64], NDArray[np.floating]]],
 ) -> bool:
-    """Whether a common row has entries that no other row has: no row of a discrete distribution.
+    """Whether a row that stands once in either has entries that no other row has.
 
-    It is a copy, or one input (a text, a file) that both samples drew.
+    It is no row of a discrete distribution, but a copy, or one input (a text, a file) that both
+    samples drew.
 
     Parameters
     ----------
-    common : ndarray
+    some, others : ndarray
         Digests of the rows in question.
     samples : sequence of (digests, rows)
         All rows, those in question too; compared in the lowest of their precisions.
     """
+    values, times = np.unique(np.concatenate([some, others]), return_counts=True)
+    common = np.intersect1d(values[times == 2], np.intersect1d(some, others))
     d = samples[0][1].shape[1]
     columns = np.unique(np.linspace(0, d - 1, min(d, COLUMNS_COMPARED)).astype(int))
     least = max(2, min(UNSHARED_ENTRIES, math.ceil(columns.size / 2)))  # one may be a rare number

@@ -289,10 +289,16 @@ class Groups(NamedTuple):
 
     def take(self, groups: Index) -> Groups:
         """Return some of the groups, in that order."""
-        sizes = self.sizes[groups]
-        starts = starts_of(sizes)
-        place = np.repeat(self.starts[groups] - starts[:-1], sizes) + np.arange(starts[-1])
-        return Groups(self.numbers[place], starts)
+        places, starts = places_in(self.starts, groups)
+        return Groups(self.numbers[places], starts)
+
+
+def places_in(begin: Index, groups: Index) -> Groups:
+    """Return the places of some of the groups that begin there, in that order."""
+    sizes = np.diff(begin)[groups]
+    starts = starts_of(sizes)
+    place = np.repeat(begin[groups] - starts[:-1], sizes) + np.arange(starts[-1])
+    return Groups(place, starts)
 
 
 def starts_of(sizes: Index) -> Index:

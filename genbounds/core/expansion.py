@@ -34,7 +34,15 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from genbounds.core.crossed import crossed_bias, error_of_seeds, seeds_and_cells, with_seeds
-from genbounds.core.design import Design, Groups, Index, pairs_between, pairs_within, sums_by
+from genbounds.core.design import (
+    Design,
+    Groups,
+    Index,
+    pairs_between,
+    pairs_within,
+    places_in,
+    sums_by,
+)
 from genbounds.core.estimate import SampleError, Tails
 from genbounds.core.moments import BLOCK_BYTES, random_parts
 from genbounds.validation import Float
@@ -453,9 +461,8 @@ class Steps(NamedTuple):
     def products(self, form: Form, chosen: Index, others: Steps, theirs: Index) -> Float:
         """Σ a_i b_j h(x_i, y_j) for step ``chosen[k]`` and step ``theirs[k]`` of the others."""
         i, j, which = pairs_between(self.rows.sizes[chosen], others.rows.sizes[theirs])
-        one = Groups(np.arange(self.coefficients.size), self.rows.starts).take(chosen).numbers[i]
-        two = Groups(np.arange(others.coefficients.size), others.rows.starts)
-        other = two.take(theirs).numbers[j]
+        one = places_in(self.rows.starts, chosen).numbers[i]
+        other = places_in(others.rows.starts, theirs).numbers[j]
         scale = self.coefficients[one] * others.coefficients[other]
         x, y = self.rows.numbers[one], others.rows.numbers[other]
         return sums_by(which, _across(form, self.block, x, others.block, y) * scale, chosen.size)
@@ -478,12 +485,11 @@ def contrasts(block: Any, starts: Index, cells: Index, weights: Float, stratifie
     weights : ndarray of shape (rows,)
     stratified : bool
     """
-    members = Groups(np.arange(starts[-1]), starts)
     first = cells[:-1]
     if not stratified:
-        chosen = members.take(first)
+        chosen = places_in(starts, first)
         return Steps(block, chosen, weights[chosen.numbers])
-    rows, begin = members.take(np.column_stack([first, first + 1]).ravel())
+    rows, begin = places_in(starts, np.column_stack([first, first + 1]).ravel())
     mass = np.maximum(np.add.reduceat(weights[rows], begin[:-1]), np.finfo(np.float64).tiny)
     common = np.sqrt((mass[::2] ** 2 + mass[1::2] ** 2) / 2.0)
     scale = np.column_stack([common / mass[::2], -common / mass[1::2]]) / np.sqrt(2.0)
@@ -500,8 +506,7 @@ def _within_cells(steps: Float, mass: Float, cells: Groups) -> Float:
 
 def _rows_of(starts: Index, ones: Index, twos: Index) -> tuple[Index, Index, Index]:
     """All pairs of a row of unit ``ones[k]`` and a row of unit ``twos[k]``, with their k."""
-    members = Groups(np.arange(starts[-1]), starts)
-    one, two = members.take(ones), members.take(twos)
+    one, two = places_in(starts, ones), places_in(starts, twos)
     i, j, which = pairs_between(one.sizes, two.sizes)
     return one.numbers[i], two.numbers[j], which
 

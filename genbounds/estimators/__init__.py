@@ -23,15 +23,7 @@ from genbounds.core.estimate import student_quantile as student_quantile
 from genbounds.core.estimate import welch_degrees_of_freedom as welch_degrees_of_freedom
 from genbounds.core.moments import Moments as Moments
 from genbounds.core.scale import unit_of as unit_of
-from genbounds.estimators import (
-    _mean,
-    copies,
-    inception,
-    kernels,
-    neighbours,
-    smooth,
-    vendi,
-)
+from genbounds.estimators import _mean, copies, inception, kernels, neighbours, smooth, vendi
 from genbounds.estimators._across import EncoderRanking as EncoderRanking
 from genbounds.estimators._across import across as across
 from genbounds.estimators._compare import check_comparable as check_comparable

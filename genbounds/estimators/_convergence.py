@@ -141,12 +141,31 @@ def growing_scores(
 
 
 def _halves_of_rows(rows: NDArray[Any], halvings: int, seed: int) -> Iterator[NDArray[Any]]:
-    """Yield a half of the rows, a half of that, and so on."""
+    """Yield a half of the rows, a half of that, and so on: of one copy, as `gather` keeps it.
+
+    It begins with the rows of every smaller part. Within what one size adds to the next smaller
+    one, rows keep their order: files read so.
+    """
     n = len(rows)
     sizes = [n >> k for k in range(1, halvings + 1) if n >> k >= SMALLEST]
-    if sizes:
-        largest = _in_order_of_entry(rows, sizes, seed)
-        yield from (largest[:size] for size in sizes)
+    if not sizes:
+        return
+    order = np.random.default_rng(seed).permutation(n)[: sizes[0]]
+    ends = [0, *reversed(sizes)]
+    index = np.concatenate([np.sort(order[a:b]) for a, b in pairwise(ends)])
+    step = max(1, BLOCK_BYTES // rows[:1].nbytes)
+    blocks = (
+        np.ascontiguousarray(rows[index[start : start + step]]).tobytes()
+        for start in range(0, len(index), step)
+    )
+    try:
+        largest = gather(blocks, dtype=rows.dtype, shape=(len(index), rows.shape[1]))
+    except OSError as error:
+        raise InputError(
+            f"not enough space for a copy of half of the rows in {tempfile.gettempdir()}: free "
+            "some space or point TMPDIR to a larger disk."
+        ) from error
+    yield from (largest[:size] for size in sizes)
 
 
 def _halves_of_units(part: Sample, halvings: int, seed: int) -> Iterator[Sample]:
@@ -160,26 +179,3 @@ def _halves_of_units(part: Sample, halvings: int, seed: int) -> Iterator[Sample]
             return
         part = part[rows]
         yield part
-
-
-def _in_order_of_entry(rows: NDArray[Any], sizes: list[int], seed: int) -> NDArray[Any]:
-    """Copy the rows of the largest part, those of every smaller part first, as `gather` keeps them.
-
-    Within what one size adds to the next smaller one, rows keep their order: files read so.
-    """
-    order = np.random.default_rng(seed).permutation(len(rows))[: sizes[0]]
-    ends = [0, *reversed(sizes)]
-    index = np.concatenate([np.sort(order[a:b]) for a, b in pairwise(ends)])
-    step = max(1, BLOCK_BYTES // rows[:1].nbytes)
-
-    def blocks() -> Iterator[bytes]:
-        for start in range(0, len(index), step):
-            yield np.ascontiguousarray(rows[index[start : start + step]]).tobytes()
-
-    try:
-        return gather(blocks(), dtype=rows.dtype, shape=(len(index), rows.shape[1]))
-    except OSError as error:
-        raise InputError(
-            f"not enough space for a copy of half of the rows in {tempfile.gettempdir()}: free "
-            "some space or point TMPDIR to a larger disk."
-        ) from error

@@ -91,7 +91,7 @@ def _heldout_rows(
         held = (pool.usable & ~pool.trained)[pool.unit]
         real_ids = np.where(held, heldout[np.where(held, pool.source, 0)], np.uint64(0))
         samples = ((ids, pool.as_rows(fake)), (real_ids, pool.rows))
-        if close_rows.has_new_entries(close_rows.common_once(new, unseen), samples):
+        if close_rows.has_new_entries(new, unseen, samples):
             severity = "caution"
     return leaked, severity
 

@@ -182,11 +182,9 @@ class FrechetSample:
     @cached_property
     def centred(self) -> Float:
         """Rows about their mean; of a large sample a copy of all of it."""
-        assert self.rows is not None
-        rows = self.rows if self.index is None else self.rows[self.index]
-        return np.array(rows, dtype=np.float64) - self.mean
+        return self.rows_at(slice(None))
 
-    def rows_at(self, chosen: Index) -> Float:
+    def rows_at(self, chosen: Index | slice) -> Float:
         """Return some of the rows, centred."""
         assert self.rows is not None
         rows = self.rows[chosen if self.index is None else self.index[chosen]]

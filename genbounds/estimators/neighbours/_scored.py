@@ -322,7 +322,7 @@ class Scored:
                 n=m,
                 variance=variance,
                 degrees_of_freedom=float(halves.size),
-                units=fake.labels,
+                units=fake.drawing.labels,
                 row_ids=fake.single_ids,
             ),
             reference=SampleError(n=n),

@@ -197,7 +197,7 @@ def vendi_estimate(
     biased = job.plugin and found.method != "empirical"
     return replace(
         found,
-        sample=replace(found.sample, units=seen.labels, row_ids=seen.single_ids),
+        sample=replace(found.sample, units=seen.drawing.labels, row_ids=seen.single_ids),
         statistic=f"{found.statistic} of order {order:g}, kernel {rows.label}",
         warnings=(
             *seen.warnings,
