@@ -165,7 +165,7 @@ def _table(fakes: Any, real: Any) -> dict[Any, dict[Any, Any]]:
                 f"{first!r}.",
                 "fakes",
             )
-    found = {None: {encoder: real[encoder] for encoder in fakes}}
+    found: dict[Any, dict[Any, Any]] = {None: {encoder: real[encoder] for encoder in fakes}}
     found |= {
         model: {encoder: fakes[encoder][model] for encoder in fakes} for model in fakes[first]
     }

@@ -59,9 +59,7 @@ class Subsets:
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
         """What these subsets leave undone."""
-        if not self.replace:
-            return ()
-        return (warn_of("with-replacement"),)
+        return (warn_of("with-replacement"),) if self.replace else ()
 
     def sizes(self, n: int) -> NDArray[np.intp]:
         """Return the subset sizes for a pool of `n`, smallest first."""

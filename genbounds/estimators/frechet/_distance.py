@@ -231,8 +231,7 @@ class FrechetReference:
         """Plug-in distance of `fake`, biased upward; never negative."""
         with threads_for(max(_work(fake), self._work)):
             side, real, unit, _ = self._pair(fake, plain=True)
-            value = plugin_value(side, real)
-            return value if unit == 1.0 else value * factor_of(unit, 2)
+            return plugin_value(side, real) * factor_of(unit, 2)
 
     def estimate(
         self,

@@ -96,6 +96,7 @@ class FrechetSample:
 
     mean: Float
     n: int | None
+    rows: Any  # None where only moments are known
     some_rows: NDArray[Any] | None
 
     def __init__(
@@ -116,8 +117,7 @@ class FrechetSample:
         self.some_rows = rows if self.moments is None else self.moments.rows
         with np.errstate(over="ignore", invalid="ignore"):
             if moments is None:
-                assert rows is not None
-                self.mean, self.n = rows.mean(axis=0, dtype=np.float64), len(rows)
+                self.mean, self.n = self.rows.mean(axis=0, dtype=np.float64), len(self.rows)
                 self.trace = float(np.vdot(self.centred, self.centred)) / (self.n - 1)
             else:
                 self.mean, self.n, self.cov = moments.mean, moments.n, moments.cov
@@ -132,7 +132,6 @@ class FrechetSample:
     @cached_property
     def cov(self) -> Float:
         """Covariance, shape (d, d)."""
-        assert self.rows is not None
         return row_moments(self.rows).cov
 
     @cached_property
@@ -186,13 +185,11 @@ class FrechetSample:
 
     def rows_at(self, chosen: Index | slice) -> Float:
         """Return some of the rows, centred."""
-        assert self.rows is not None
         rows = self.rows[chosen if self.index is None else self.index[chosen]]
         return np.array(rows, dtype=np.float64) - self.mean
 
     def as_independent(self) -> FrechetSample:
         """Return the same rows, taken as independent."""
-        assert self.rows is not None
         return sample_of_rows(self.name, self.rows, None, self.seen)
 
     def some(self, index: Index) -> FrechetSample:
@@ -200,7 +197,6 @@ class FrechetSample:
 
         Most of the rows are all of them without the few others.
         """
-        assert self.rows is not None
         n = len(self.rows)
         if n < 2 * index.size < 2 * n and (np.diff(index) > 0).all():
             others = row_moments(self.rows, np.delete(np.arange(n), index), dtype=self.precision)
@@ -212,7 +208,6 @@ class FrechetSample:
 
         By default random halves of independent rows.
         """
-        assert self.rows is not None
         designs: Sequence[Design | None] = (None, None)
         moments: Sequence[RowMoments | None] = self.half_moments or (None, None)
         if half is None:
@@ -237,7 +232,6 @@ class FrechetSample:
         self, index: Index, design: Design | None = None, moments: RowMoments | None = None
     ) -> FrechetSample:
         """Return some rows, drawn by this design, as a sample; `moments`: where they are known."""
-        assert self.rows is not None
         if moments is None:
             weights = None if design is None or design.independent else design.weights
             moments = row_moments(self.rows, index, weights=weights, dtype=self.precision)

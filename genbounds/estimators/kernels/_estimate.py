@@ -224,7 +224,8 @@ def kernel_estimate(
     found = _by_rows(forms, squares.total) if by_rows else _by_units(forms, (one, two))
     value, bias, errors, shared_variance = found
     sample, reference = (
-        replace(skewed(error), units=each.drawing.labels) for error, each in zip(errors, seen, strict=True)
+        replace(skewed(error), units=each.drawing.labels)
+        for error, each in zip(errors, seen, strict=True)
     )
     left_in = estimator == "plugin"
     return Estimate(
