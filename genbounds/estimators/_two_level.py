@@ -253,9 +253,15 @@ def sharpened(
 
     Its `together` gives the `TwoLevel` of a level.
     """
-    named = plain.sample.units is not None
-    if not named and _repeats(plain, expensive):  # one draw each, and in an order of their own
-        expensive, cheap = _named_by_rows(expensive, cheap)
+    named, influence = plain.sample.units is not None, plain.sample.influence
+    if not named and influence is not None and influence.size < len(features_of(expensive)):
+        # Equal rows are one draw, and come in an order of their own: groups, of the partner too.
+        _, groups = np.unique(features_of(expensive), axis=0, return_inverse=True)
+        if len(features_of(cheap)) != groups.size:
+            raise _other_rows(len(features_of(cheap)), groups.size)
+        expensive, cheap = (
+            Sample(features_of(x), groups=groups.ravel()) for x in (expensive, cheap)
+        )
         plain = prepared.estimate(expensive, estimator=plain.estimator)
     common, more = (prepared.estimate(x, estimator=plain.estimator) for x in (cheap, cheap_more))
     _check_rows(plain, common)
@@ -317,21 +323,6 @@ def _together(
         )
 
     return replace(estimate, together=score)
-
-
-def _repeats(estimate: Estimate, rows: Any) -> bool:
-    influence = estimate.sample.influence
-    return influence is not None and influence.size < len(features_of(rows))
-
-
-def _named_by_rows(expensive: Any, cheap: Any) -> tuple[Sample, Sample]:
-    """Call equal rows of the model one group, and the partner's rows likewise."""
-    rows = features_of(expensive)
-    _, groups = np.unique(rows, axis=0, return_inverse=True)
-    groups = groups.ravel()
-    if len(features_of(cheap)) != groups.size:
-        raise _other_rows(len(features_of(cheap)), groups.size)
-    return Sample(rows, groups=groups), Sample(features_of(cheap), groups=groups)
 
 
 def _check_drawn(*samples: Any) -> None:

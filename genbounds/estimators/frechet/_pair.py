@@ -116,19 +116,6 @@ class Directions(NamedTuple):
     projections: tuple[Float, Float]
 
 
-def congruence(cov: Float, lower: Float, *, triangular: bool) -> Float:
-    """Return ``L.T @ cov @ L``, a new array, of which only the lower triangle is to be read.
-
-    Of a lower triangular L in d³ flops where plain products take 4 d³.
-    """
-    product: Float
-    if triangular:
-        product, _ = scipy.linalg.lapack.dsygst(cov.T, lower, itype=2, lower=1)
-    else:
-        product = lower.T @ (cov @ lower)
-    return product
-
-
 class FrechetPair:
     """Generated and reference sample together: the quantities that depend on both.
 
@@ -165,51 +152,55 @@ class FrechetPair:
     @cached_property
     def roots_alone(self) -> Float:
         """The same without eigenvectors, from the smaller Gram matrix with these eigenvalues."""
-        fake, lower = self.fake, self.real.factor
-        if fake.rows is not None and fake.n is not None and fake.n <= lower.shape[1]:
-            projected = fake.factor.T @ lower
-            product = projected @ projected.T
-        else:
-            product = congruence(fake.cov, lower, triangular=lower is self.real.triangle)
-        values = scipy.linalg.eigvalsh(product, check_finite=False, overwrite_a=True)
-        return self._singular_values(values)
+        return self._eigen(vectors=False)[0]
 
-    def _singular_values(self, values: Float) -> Float:
-        """Roots of the `rank` largest of the ascending eigenvalues `values` of Lᵀ Σ L.
+    def _eigen(self, *, vectors: bool) -> tuple[Float, Any]:
+        """Singular values of Aᵀ L, and the ascending eigenvalues of Lᵀ Σ L with its eigenvectors.
 
         Rounding, about ``EPS * largest`` on each eigenvalue, is ``EPS * largest / (2 root)`` on its
         root. Where it is not negligible in their sum, from the factors instead.
         """
-        values = values[::-1][: self.rank]
+        fake, lower = self.fake, self.real.factor
+        if not vectors and fake.rows is not None and (fake.n or 0) <= lower.shape[1]:
+            projected = fake.factor.T @ lower
+            product = projected @ projected.T
+        elif lower is self.real.triangle:  # d³ flops where plain products take 4 d³
+            product, _ = scipy.linalg.lapack.dsygst(fake.cov.T, lower, itype=2, lower=1)
+        else:
+            product = lower.T @ (fake.cov @ lower)
+        found = scipy.linalg.eigh(
+            product,
+            driver="evd" if vectors else None,
+            eigvals_only=not vectors,
+            check_finite=False,
+            overwrite_a=True,
+        )
+        values = (found[0] if vectors else found)[::-1][: self.rank]
         roots: Float = np.sqrt(np.clip(values, 0.0, None))
         rounding = 4.0 * EPS * float(np.max(values[:1], initial=0.0))
         error = np.minimum(rounding / (2.0 * np.maximum(roots, EPS)), np.sqrt(rounding))
-        if np.linalg.norm(error) <= ROOT_RTOL * roots.sum():
-            return roots
-        product = self.fake.factor.T @ self.real.factor
-        return np.asarray(np.linalg.svd(product, compute_uv=False), dtype=np.float64)
+        if not np.linalg.norm(error) <= ROOT_RTOL * roots.sum():
+            product = fake.factor.T @ lower
+            roots = np.asarray(np.linalg.svd(product, compute_uv=False), dtype=np.float64)
+        return roots, found
 
     @cached_property
     def directions(self) -> Directions:
         """In which both samples vary beyond rounding."""
+        singular, (values, vectors) = self._eigen(vectors=True)
         lower = self.real.factor
-        triangular = lower is self.real.triangle
-        product = congruence(self.fake.cov, lower, triangular=triangular)
-        values, vectors = scipy.linalg.eigh(
-            product, driver="evd", check_finite=False, overwrite_a=True
-        )
         roots = np.sqrt(np.clip(values, 0.0, None))
         positive = roots > math.sqrt(roots.size * EPS) * roots.max(initial=0.0)
         if not positive.all():
             roots, vectors = roots[positive], vectors[:, positive]
-        if triangular:  # half the flops, and Σ L U / s² = L⁻ᵀ U without its rounding
+        if lower is self.real.triangle:  # half the flops, and Σ L U / s² = L⁻ᵀ U without rounding
             blas = scipy.linalg.blas
             one = blas.dtrmm(1.0, lower, vectors / roots, lower=1)
             two = blas.dtrsm(1.0, lower, vectors, lower=1, trans_a=1)
         else:
             one = lower @ (vectors / roots)
             two = self.fake.cov @ one / roots
-        return Directions(self._singular_values(values), roots, (one, two))
+        return Directions(singular, roots, (one, two))
 
     # Bias and error -------------------------------------------------------------------------------
 
