@@ -37,7 +37,6 @@ from genbounds.estimators.frechet._sample import (
     FrechetSample,
     directions_of,
     sample_of,
-    sample_of_rows,
 )
 from genbounds.estimators.spectrum_fit._root import REPEATED_SHARE
 from genbounds.origins import UNKNOWN, check_same_encoder, origin_of
@@ -282,6 +281,9 @@ class FrechetReference:
         """
         if self._origin:
             check_same_encoder({"`fake`": origin_of(fake), "`real`": self._origin})
+        if plain and not isinstance(fake, Moments):
+            fake = validation.check_features("fake", fake)
+            validation.check_finite("fake", fake)
         side, real = sample_of("fake", fake, plain=plain), self._side
         validation.check_same_dimension("fake", side.mean.size, "real", real.mean.size)
         common = np.minimum(np.abs(side.mean), np.abs(real.mean))
@@ -329,7 +331,7 @@ def _moved(side: FrechetSample, *, origin: Float | float = 0.0, unit: float = 1.
     if side.moments is not None:
         return FrechetSample(side.name, side.moments.divided_by(unit), seen=side.seen)
     rows = (np.asarray(side.rows, dtype=np.float64) - origin) / unit
-    return sample_of_rows(side.name, rows, side.design, side.seen)
+    return sample_of(side.name, rows, plain=True, design=side.design, seen=side.seen)
 
 
 def _constant_beside(fake: FrechetSample, real: FrechetSample, unit: float) -> InputError:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from genbounds.core.checks import Checked, check_kept, check_sample
 from genbounds.core.design import Design, Index
 from genbounds.core.moments import EPS, Moments, RowMoments, is_narrow, random_groups, row_moments
-from genbounds.validation import Float, InputError, check_features, check_finite
+from genbounds.validation import Float, InputError
 
 PAIRING_SEED = 20_190_110
 """Fixed, so that the random pairing and halving of rows give the same result at every call."""
@@ -190,7 +190,7 @@ class FrechetSample:
 
     def as_independent(self) -> FrechetSample:
         """Return the same rows, taken as independent."""
-        return sample_of_rows(self.name, self.rows, None, self.seen)
+        return sample_of(self.name, self.rows, plain=True, seen=self.seen)
 
     def some(self, index: Index) -> FrechetSample:
         """Return some of the rows as an independent sample; `index` is in increasing order.
@@ -262,27 +262,26 @@ def _single_is_enough(sample: FrechetSample) -> bool:
     return bool((pivots**2 > SINGLE_UNEXPLAINED * variance).all())
 
 
-def sample_of(name: str, x: Any, *, plain: bool = False) -> FrechetSample:
+def sample_of(
+    name: str,
+    x: Any,
+    *,
+    plain: bool = False,
+    design: Design | None = None,
+    seen: Checked | None = None,
+) -> FrechetSample:
     """Prepare features, a `Sample` of them, or moments; `name` is that of the argument.
 
-    `plain`: take features as independent rows, whatever they look like.
+    `plain`: finite rows, taken as drawn by this `design` whatever they look like, or as they were
+    `seen` before.
     """
     what = SIDES[name == "real"]
     if isinstance(x, Moments):
         return FrechetSample(name, x, seen=check_kept(x, what))
-    if plain:
-        rows = check_features(name, x)
-        check_finite(name, rows)
-        return sample_of_rows(name, rows, None)
-    seen = check_sample(name, x, what=what, crossed=True)
-    return sample_of_rows(name, seen.rows, seen.design, seen)
-
-
-def sample_of_rows(
-    name: str, rows: NDArray[Any], design: Design | None, seen: Checked | None = None
-) -> FrechetSample:
-    """Prepare rows that were drawn by this design."""
-    n, d = rows.shape
+    if not plain:
+        seen = check_sample(name, x, what=what, crossed=True)
+        x, design = seen.rows, seen.design
+    rows, (n, d) = x, x.shape
     known: dict[str, Any] = {"rows": rows, "design": design, "seen": seen}
     alone = design is None or design.independent
     if n <= d and alone:
