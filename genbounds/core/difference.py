@@ -79,10 +79,7 @@ class EstimateDifference:
         # a + b z², is at most `LARGEST_SHIFT`: z² is its own largest solution between two limits.
         unit, most = math.copysign(self.stderr, self.value), estimate.LARGEST_SHIFT
         t, skewed = self.value / unit, self.skewness / 6.0
-        a, b = (
-            third / unit / unit / unit
-            for third in (self.curvature + skewed, self.curvature + 2.0 * skewed)
-        )
+        a, b = ((self.curvature + k * skewed) / unit / unit / unit for k in (1.0, 2.0))
         low, high = t * (t - 2.0 * most), t * (t + 2.0 * most)
         if 2.0 * t * b < 1.0:
             square = min(max(t * (t + 2.0 * a) / (1.0 - 2.0 * t * b), low), high)
