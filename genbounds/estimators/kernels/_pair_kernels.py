@@ -187,7 +187,8 @@ class _Kernel:
 
     def prepared(self, rows: NDArray[Any], dtype: type = np.float64) -> NDArray[Any]:
         """Return a copy, centred and divided by the unit."""
-        out = unit_rows(rows) if self.directions else np.array(rows, dtype=np.float64)
+        first = dtype if self.centre is None else np.float64
+        out = unit_rows(rows) if self.directions else np.array(rows, dtype=first)
         if self.centre is not None:
             out -= self.centre
         out /= self.unit * self.bandwidths[0]
