@@ -287,8 +287,7 @@ def _scaled_rows(given: NDArray[Any], name: str, bandwidth: float | None) -> Ker
     rows, largest = _scaled(given, centre, bandwidth, given.dtype)
     if not largest < FAR:  # a few rows must not draw the centre away from all others
         some = spread_rows(given, CENTRE_ROWS).astype(np.float64)
-        double = np.dtype(np.float64)
-        rows, largest = _scaled(given, np.median(some, axis=0), bandwidth, double)
+        rows, largest = _scaled(given, np.median(some, axis=0), bandwidth, np.dtype(np.float64))
     if not largest < math.sqrt(np.finfo(rows.dtype).max) / rows.shape[1]:
         raise InputError(
             f"is {bandwidth:.3g}, so far below the size of the features that squared distances "
