@@ -17,6 +17,9 @@ from genbounds._text import quoted
 from genbounds.origins import origin_of
 from genbounds.validation import Float, InputError, as_floats, as_numpy, check_features
 
+CHANCE = 1e-6
+"""Probability with which random class counts are taken as fixed ones."""
+
 LARGEST_COPY = 100_000_000
 """Bytes of features up to which a sample has its own copy."""
 
@@ -216,7 +219,7 @@ def too_even(counts: NDArray[Any]) -> bool:
     if classes < 3 or n < 2 * classes:
         return False
     statistic = float(((counts - n / classes) ** 2).sum()) * classes / n
-    return bool(scipy.special.chdtr(classes - 1.0, statistic) <= 1e-6)
+    return bool(scipy.special.chdtr(classes - 1.0, statistic) <= CHANCE)
 
 
 def balanced(counts: NDArray[Any]) -> bool:
@@ -228,6 +231,24 @@ def balanced(counts: NDArray[Any]) -> bool:
     if counts.size < 2 or counts.min() < 2:
         return False
     return int(np.ptp(counts)) <= 1 or too_even(counts)
+
+
+def class_pairs(
+    fake: NDArray[Any] | None, real: NDArray[Any] | None
+) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    """Name rows of one class alike in both samples, if the numbers of the classes are the same.
+
+    Then the classes of one sample were taken from the other: what their numbers add to the noise
+    is the same in both. None where equal numbers may be chance.
+    """
+    if fake is None or real is None or not np.array_equal(np.sort(fake), np.sort(real)):
+        return None
+    counts = np.unique(real, return_counts=True)[1]
+    # Of independent draws, n_c agrees with probability 1/√(4π n_c) or so in all but one class.
+    if np.prod((4.0 * np.pi * np.sort(counts)[:-1]) ** -0.5) > CHANCE:
+        return None
+    one, two = (np.argsort(np.argsort(labels, kind="stable")) for labels in (fake, real))
+    return one, two
 
 
 def go_across(groups: NDArray[Any], classes: NDArray[Any]) -> bool:

@@ -26,7 +26,7 @@ from genbounds.core.moments import row_blocks
 from genbounds.diagnostics import warn_of
 from genbounds.features.sources import ARCHIVES, TEXTS
 from genbounds.origins import check_same_encoder, origin_warnings
-from genbounds.samples import balanced, go_across
+from genbounds.samples import balanced, class_pairs, go_across
 from genbounds.validation import POSTERIOR_ATOL, check_count, check_same_dimension, meant
 
 FOLDERS = "folders"
@@ -353,7 +353,7 @@ def read_inputs(
         if metric.data == "features":
             check_widths({file.path: file.shape for file in inputs})
     if any(file.undecided is not None for file in inputs):
-        inputs = settle_labels(inputs)
+        inputs = settle_labels(pair_labels(inputs, referenced=reference is not None))
     if reading.shares is not None:
         inputs = at_shares(inputs, reading.shares, referenced=reference is not None)
     return inputs
@@ -487,17 +487,17 @@ def _labels(
             and reading.by is None  # else the classes that were asked for are the ones to look at
             and names.get("groups") != FOLDER_LABELS
             and not (groups is not None and go_across(groups, classes))  # groups are what was drawn
-            and balanced(np.unique(classes, return_counts=True)[1])
         )
-        if not (by_design and reading.contexts in (FOLDERS, FOLDER_LABELS)):  # named as classes
+        named = by_design and reading.contexts in (FOLDERS, FOLDER_LABELS)  # as classes
+        if not (named and _even(classes)):
             labels["strata"], undecided = None, classes if by_design else None
     for role, asked in (("order", reading.row_order), ("seeds", reading.seeds)):
         if asked is not None and (needed or asked in held):
             labels[role] = contents.label(asked)
     if "order" in labels:
         undecided = None  # blocks are the groups
-    elif "seeds" in labels and groups is None:
-        labels["groups"], undecided = undecided, None  # seeds cross nothing but groups
+    elif "seeds" in labels and groups is None:  # seeds cross nothing but groups
+        labels["groups"], undecided = undecided if _even(undecided) else None, None
     return labels, undecided
 
 
@@ -584,6 +584,34 @@ MANY_UNITS = 30
 
 FEW_ROWS = 20
 """... so many rows each are prompts, patients or clips; classes have more rows."""
+
+
+def _even(labels: NDArray[Any] | None) -> bool:
+    return labels is not None and balanced(np.unique(labels, return_counts=True)[1])
+
+
+def pair_labels(inputs: Sequence[Input], *, referenced: bool) -> list[Input]:
+    """Pair rows of one label where there are as many of each as in the reference, and say so.
+
+    Of other numbers only even ones are no accident: the rest may be as random as the rows.
+    """
+    loose = [None if _even(file.undecided) else file.undecided for file in inputs]
+    found = [
+        replace(file, undecided=None if labels is not None else file.undecided)
+        for file, labels in zip(inputs, loose, strict=True)
+    ]
+    for i in range(1, len(inputs) if referenced else 0):
+        pairs = class_pairs(loose[i], loose[0])
+        if pairs is None or any(isinstance(inputs[at].sample, gb.Sample) for at in (i, 0)):
+            continue
+        paths = [display(inputs[at].path) for at in (i, 0)]
+        complain(
+            f"{paths[0]}: as many rows of each label as in {paths[1]}: rows of one label are "
+            "taken as pairs (--iid: as independent)"
+        )
+        for at, groups in zip((i, 0), pairs, strict=True):
+            found[at] = replace(found[at], sample=gb.Sample(inputs[at].content, groups=groups))
+    return found
 
 
 def settle_labels(inputs: Sequence[Input]) -> list[Input]:

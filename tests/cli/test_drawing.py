@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 import genbounds as gb
+from genbounds.samples import class_pairs
 from tests.budget import opened
 
 CLASSES, D = 20, 3
@@ -80,6 +82,52 @@ def test_classes_of_both_samples_are_strata(run, tmp_path):
         f"{files[1]}: 10 labels of 29 to 30 rows each are taken as strata (--groups labels for "
         "groups)",
     ]
+
+
+def of_classes(rng, codes):
+    """Rows of eight classes far from one another, as much for either sample."""
+    centres = 3.0 * np.random.default_rng(9).normal(size=(8, D))
+    return centres[codes] + rng.normal(size=(codes.size, D))
+
+
+def test_as_many_rows_of_each_label_as_in_the_reference(run, tmp_path):
+    """The labels of the reference were used to generate, their order lost: no class is balanced."""
+    rng = np.random.default_rng(0)
+    codes = rng.choice(8, size=300, p=np.arange(1, 9) / 36.0)
+    files = tmp_path / "real.npz", tmp_path / "generated.npz"
+    mixed = rng.permutation(codes)
+    np.savez(files[0], features=of_classes(rng, codes), labels=codes)
+    np.savez(files[1], features=of_classes(rng, mixed), labels=mixed)
+    asked = run("score", *files)
+    assert "as many rows of each label as in" in asked.err
+    free = row(run, *files, "--iid")
+    assert row(run, *files)["stderr"] < 0.8 * free["stderr"]
+    mixed[0] = (mixed[0] + 1) % 8  # one row more of one class: as random as any other
+    np.savez(files[1], features=np.load(files[1])["features"], labels=mixed)
+    assert run("score", *files).err == ""
+    same(row(run, *files), gb.frechet_distance(*(np.load(x)["features"] for x in files[::-1])))
+
+
+@pytest.mark.statistical
+def test_rows_of_the_classes_of_the_reference_are_covered():
+    """200 pairs, 20 classes far apart, a shift of .2; as independent rows 37 % cover.
+
+    H0: at least 93 %; α = 1e-6.
+    """
+    hits, centres = 0, 3.0 * np.random.default_rng(9).normal(size=(20, 16))
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        codes = rng.choice(20, size=500, p=np.arange(4, 24) / 270.0)
+        mixed = rng.permutation(codes)
+        fake, real = (
+            gb.Sample(centres[own] + rng.normal(shift, 1.0, (500, 16)), groups=groups)
+            for own, shift, groups in zip(
+                (mixed, codes), (0.2, 0.0), class_pairs(mixed, codes), strict=True
+            )
+        )
+        found = gb.frechet_distance(fake, real)
+        hits += found.low <= 0.64 <= found.high
+    assert hits >= binom.ppf(1e-6, 200, 0.93)
 
 
 def test_many_labels_of_few_rows_are_groups(run, tmp_path):
