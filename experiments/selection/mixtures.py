@@ -24,7 +24,7 @@ import genbounds as gb
 from experiments.accuracy.mixtures import BANDWIDTH, Gaussians, World, gaussian
 from experiments.record import exact_limits
 from genbounds.estimators import MixtureDistance, least_distance
-from genbounds.estimators.kernels._crossed import simplex_minimum
+from genbounds.estimators.kernels._cross_fitted import simplex_minimum
 from genbounds.mixtures._online import MixtureLoop
 
 OPTIONS = {"kad": {"bandwidth": BANDWIDTH}, "fd": None, "rke": {"bandwidth": BANDWIDTH}}

@@ -21,7 +21,7 @@ import numpy as np
 
 import genbounds as gb
 from experiments.record import exact_limits, record, stamp
-from genbounds.estimators.kernels._crossed import simplex_minimum
+from genbounds.estimators.kernels._cross_fitted import simplex_minimum
 from genbounds.mixtures._online import MixtureLoop
 from genbounds.validation import Float
 

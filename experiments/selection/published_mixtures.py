@@ -37,7 +37,7 @@ from experiments.accuracy.mixtures import BANDWIDTH, World
 from experiments.record import crossed, rate, record, stamp, table, write_data
 from experiments.selection.mixtures import gap, shape, worlds
 from experiments.selection.store import Run, add_workers, study, workers_of
-from genbounds.estimators.kernels._crossed import simplex_minimum
+from genbounds.estimators.kernels._cross_fitted import simplex_minimum
 from genbounds.mixtures._online import MixtureLoop
 from genbounds.validation import Float
 

@@ -79,10 +79,10 @@ from genbounds.estimators.inception import inception_infinity as inception_infin
 from genbounds.estimators.inception import inception_score as inception_score
 from genbounds.estimators.inception import inception_splits as inception_splits
 from genbounds.estimators.kernels import KernelReference as KernelReference
-from genbounds.estimators.kernels._crossed import CrossedMeans as CrossedMeans
-from genbounds.estimators.kernels._crossed import Quadratic as Quadratic
-from genbounds.estimators.kernels._crossed import crossed_distances as crossed_distances
-from genbounds.estimators.kernels._crossed import crossed_squares as crossed_squares
+from genbounds.estimators.kernels._cross_fitted import CrossedMeans as CrossedMeans
+from genbounds.estimators.kernels._cross_fitted import Quadratic as Quadratic
+from genbounds.estimators.kernels._cross_fitted import crossed_distances as crossed_distances
+from genbounds.estimators.kernels._cross_fitted import crossed_squares as crossed_squares
 from genbounds.estimators.kernels._distance import RunningKid as RunningKid
 from genbounds.estimators.kernels._distance import kernel_distance as kernel_distance
 from genbounds.estimators.kernels._distance import (

@@ -25,6 +25,13 @@ def test_the_map_shows_every_package_and_no_other():
     assert folders == {f"genbounds/{name}" for name in packages("genbounds")}
 
 
+def test_every_step_of_an_array_has_its_place():
+    text = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
+    places = re.findall(r"^\d+\. .* `(\S+\.py)`$", text, re.MULTILINE)
+    assert len(places) == 11
+    assert all((ROOT / "genbounds" / place).is_file() for place in places)
+
+
 def test_contributing_is_one_screen():
     assert len(CONTRIBUTING.splitlines()) <= 60
     assert len(re.findall(r"\w+", CONTRIBUTING)) <= 700

@@ -6,10 +6,10 @@ against, `_estimate` the mathematics, however rows were drawn, `_pair_kernels` t
 Kernels with k(x, x) = 1 on one sample, for the Vendi family and RKE (`_rke`): `_kernel_rows`.
 """
 
-from genbounds.estimators.kernels._crossed import FoldedSample as FoldedSample
-from genbounds.estimators.kernels._crossed import folded as folded
-from genbounds.estimators.kernels._crossed import inspected_models as inspected_models
-from genbounds.estimators.kernels._crossed import warnings_of as warnings_of
+from genbounds.estimators.kernels._cross_fitted import FoldedSample as FoldedSample
+from genbounds.estimators.kernels._cross_fitted import folded as folded
+from genbounds.estimators.kernels._cross_fitted import inspected_models as inspected_models
+from genbounds.estimators.kernels._cross_fitted import warnings_of as warnings_of
 from genbounds.estimators.kernels._distance import CMMD as CMMD
 from genbounds.estimators.kernels._distance import ENERGY as ENERGY
 from genbounds.estimators.kernels._distance import KAD as KAD
