@@ -9,9 +9,10 @@ import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
-from itertools import islice
+from functools import reduce
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -197,7 +198,7 @@ def encode(encoder: Encoder, items: Iterable[Any], *, batch: int = 64) -> NDArra
     ndarray of shape (n, d)
     """
     kind: Kind = encoder.takes or "images"
-    source = Given(items, kind=kind, label="the model's output")
+    source = Given(list(items), kind=kind, label="the model's output")
     if not source.count:
         raise InputError("there is nothing to encode.")
     batches = _encoded_batches(source, encoder, batch=batch, workers=1)
@@ -492,13 +493,10 @@ class StoredBlocks:
     def __init__(self, folder: Path, run: str, block: int) -> None:
         self._folder, self._run = folder, run
         self._count = self.d = 0
-        for path in sorted(folder.glob("*.safetensors")):
+        for path in map(self._path, count()):
             rows = _kept(path, run, "blocks", files.read_features)
-            if rows is None or path != self._path(self._count):
-                _log.warning("%s: is damaged: computed again.", display(path))
-                break
             # A short block is the last of a run that was stopped before it wrote its result.
-            if len(rows) != block:
+            if rows is None or len(rows) != block:
                 break
             self._count += 1
             self.d = rows.shape[1]
@@ -535,11 +533,8 @@ class StoredBlocks:
 
     def moments(self) -> Moments:
         """Return the statistics of all rows."""
-        total: Moments | None = None
-        for rows in self._blocks():
-            total = _merged(total, rows)
-        assert total is not None
-        return total
+        blocks = self._blocks()
+        return reduce(_merged, blocks, _merged(None, next(blocks)))
 
 
 class RunningMoments:
@@ -553,14 +548,10 @@ class RunningMoments:
 
     def __init__(self, folder: Path, run: str) -> None:
         self._path, self._run = folder / "moments.npz", run
-        self._total: Moments | None = None
+        self._total: Moments | None = _kept(self._path, run, "statistics", Moments.load)
         self.rows = self.d = 0
-        if self._path.is_file():
-            self._total = _kept(self._path, run, "statistics", Moments.load)
-            if self._total is None:
-                _log.warning("%s: is damaged: computed again.", display(self._path))
-            else:
-                self.rows, self.d = self._total.n or 0, self._total.d
+        if self._total is not None:
+            self.rows, self.d = self._total.n or 0, self._total.d
 
     def add(self, rows: NDArray[Any]) -> None:
         """Take one more block into account."""
@@ -576,10 +567,13 @@ class RunningMoments:
 
 
 def _kept(path: Path, run: str, what: str, read: Callable[[Path], Any]) -> Any:
-    """Return what a file of this run holds; None if it is damaged."""
+    """Return what a file of this run holds; None if there is none, or it is damaged."""
+    if not path.is_file():
+        return None
     try:
         stamp, content = files.read_metadata(path), read(path)
     except InputError:
+        _log.warning("%s: is damaged: computed again.", display(path))
         return None
     if stamp.get("run") != run:
         raise InputError(
@@ -604,8 +598,7 @@ def _merged(total: Moments | None, rows: NDArray[Any]) -> Moments:
 def remove_own(folder: Path, run: str) -> None:
     """Remove what `run` kept in a locked folder, and what was half written there."""
     for path in (*folder.glob("*.safetensors"), *folder.glob("*.npz")):
-        with suppress(InputError):
-            if files.read_metadata(path).get("run") == run:
-                path.unlink()
+        if _metadata_of(path).get("run") == run:
+            path.unlink()
     for path in folder.glob(".genbounds-*.part"):
         path.unlink()

@@ -337,11 +337,11 @@ class _Rows(_Stacked):
 
 
 class Given(Source):
-    """Items that are in memory already: what a live arm drew."""
+    """Items that are at hand already: what a live arm drew. Each is looked at when it is needed."""
 
-    def __init__(self, items: Iterable[Any], *, kind: Kind, label: str) -> None:
-        self._items, self._label, self.kind = list(items), label, kind
-        self.count = len(self._items)
+    def __init__(self, items: Sequence[Any], *, kind: Kind, label: str) -> None:
+        self._items, self._label, self.kind = items, label, kind
+        self.count = len(items)
 
     def fingerprint(self) -> str:
         """Return nothing: they are not read again."""
@@ -626,12 +626,9 @@ def media_kind(path: Path) -> str | None:
 
 def _holds_images(path: Path) -> bool:
     """Whether a NumPy file is an array of images; not, if it is damaged: its reader says so."""
-    if _ending_of(path) not in (".npy", ".npz"):
-        return False
-    try:
-        return image_count(path) > 0
-    except InputError:
-        return False
+    with suppress(InputError):
+        return _ending_of(path) in (".npy", ".npz") and image_count(path) > 0
+    return False
 
 
 def open_source(

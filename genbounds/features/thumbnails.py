@@ -53,19 +53,13 @@ def thumbnails(contents: Any, rows: Iterable[int]) -> dict[int, str]:
     >>> found[2][:22]
     'data:image/png;base64,'
     """
-    wanted = {int(row) for row in rows}
+    source = contents
     if not isinstance(contents, Source):
-        # Others are never looked at.
-        held: Sequence[Any] = contents
-        picked = ((row, held[row]) for row in sorted(wanted) if row < len(held))
-        source: Source = Given([], kind="images", label="pictures")
-    else:
-        source = contents
-        picked = ((row, item.content) for row, item in contents.pick(wanted))
+        source = Given(contents, kind="images", label="pictures")
     found = {}
-    for row, content in picked:
+    for row, item in source.pick(map(int, rows)):
         with suppress(InputError):
-            if (uri := _uri(source.decode(content))) is not None:
+            if (uri := _uri(source.decode(item.content))) is not None:
                 found[row] = uri
     return found
 

@@ -404,17 +404,14 @@ class StoredArray:
 
     def array(self) -> NDArray[Any]:
         """Build the array, of plain numbers or not at all."""
-        try:
-            kind, code = self.type, str(self.type.code)
-            if not (isinstance(kind, _StoredType) and isinstance(self.content, bytes)):
-                raise ValueError("an array without its numbers")
-            if not (code[:1] in "fiub" and code[1:].isdigit()):
-                raise ValueError(f"an array of {display(code, limit=40)}")
-            dtype = np.dtype(f">{code}" if kind.order == ">" else code)
-            order: Literal["F", "C"] = "F" if self.fortran else "C"
-            return np.frombuffer(self.content, dtype=dtype).reshape(self.shape, order=order)
-        except (AttributeError, TypeError) as error:  # made of nothing; a type that is none
-            raise ValueError(display(error, limit=80)) from error
+        kind, code = self.type, str(self.type.code)
+        if not (isinstance(kind, _StoredType) and isinstance(self.content, bytes)):
+            raise ValueError("an array without its numbers")
+        if not (code[:1] in "fiub" and code[1:].isdigit()):
+            raise ValueError(f"an array of {display(code, limit=40)}")
+        dtype = np.dtype(f">{code}" if kind.order == ">" else code)
+        order: Literal["F", "C"] = "F" if self.fortran else "C"
+        return np.frombuffer(self.content, dtype=dtype).reshape(self.shape, order=order)
 
 
 @contextmanager

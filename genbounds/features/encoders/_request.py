@@ -16,10 +16,11 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import IO, Any
+from unittest import mock
 from zipfile import is_zipfile
 
 import numpy as np
@@ -49,34 +50,25 @@ def offline() -> Iterator[None]:
     """Tell the encoders' libraries not to use the network."""
     # The hub's client reads its switch once, when it is imported.
     constants = sys.modules.get("huggingface_hub.constants")
-    was = getattr(constants, "HF_HUB_OFFLINE", None)
-    if constants is not None:
-        constants.HF_HUB_OFFLINE = True  # type: ignore[attr-defined]
-    try:
-        with environment(_SWITCHES):
-            yield
-    finally:
-        if constants is not None:
-            constants.HF_HUB_OFFLINE = was  # type: ignore[attr-defined]
+    known = mock.patch.object(constants, "HF_HUB_OFFLINE", True) if constants else nullcontext()
+    with known, environment(_SWITCHES):
+        yield
 
 
 def torch_cache() -> Path:
     """Return the folder in which PyTorch keeps downloaded weights."""
-    home = os.environ.get("TORCH_HOME")
-    base = Path(home) if home else _user_cache() / "torch"
-    return base / "hub" / "checkpoints"
+    return _cache("TORCH_HOME", "torch") / "hub" / "checkpoints"
 
 
 def hub_cache() -> Path:
     """Return the folder in which the Hugging Face hub's client keeps what it downloaded."""
-    if folder := os.environ.get("HF_HUB_CACHE"):
-        return Path(folder)
-    home = os.environ.get("HF_HOME")
-    return (Path(home) if home else _user_cache() / "huggingface") / "hub"
+    return Path(os.environ.get("HF_HUB_CACHE") or _cache("HF_HOME", "huggingface") / "hub")
 
 
-def _user_cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+def _cache(variable: str, name: str) -> Path:
+    """Return the folder that an environment variable names, or one in the user's cache."""
+    user = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get(variable) or Path(user, name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,10 +281,8 @@ def versions(*distributions: str) -> str:
 
     found = []
     for name in distributions:
-        try:
+        with suppress(PackageNotFoundError):  # a program without its packaging: nothing to say
             found.append(f"{name} {version(name)}")
-        except PackageNotFoundError:  # a program without its packaging: nothing to say
-            continue
     return ", ".join(found)
 
 
