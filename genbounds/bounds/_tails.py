@@ -57,12 +57,16 @@ def weighted_chi_square_tail(
        evaluation by numerical integration. SIAM J. Sci. Stat. Comput. 1(4).
     """
     from scipy.optimize import brentq
+    from scipy.special import chdtr, chdtrc
 
     values, counts = _positive(weights)
     if x <= 0.0:
         return float(upper)
     if math.isinf(x):
         return float(not upper)
+    if values.size == 1:
+        tail = chdtrc if upper else chdtr
+        return float(tail(degrees * counts[0], x / values[0]))
     if (x > degrees * float(values @ counts)) != upper:  # the other tail is the smaller one
         return 1.0 - weighted_chi_square_tail(x, weights, degrees=degrees, upper=not upper)
     scale = float(values.max())

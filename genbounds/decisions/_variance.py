@@ -81,7 +81,7 @@ class VarianceModel:
         _refuse_seeds(estimate)
         errors = (estimate.sample, estimate.reference)
         if estimate.shared_variance:
-            errors = _grown_together(estimate.variance, *errors)
+            errors = (_grown_together(estimate.variance, *errors), EXACT)
         parts = np.array([_split(error.variance, error) for error in errors])
         return cls(
             n=_size(errors[0]),
@@ -102,8 +102,8 @@ class VarianceModel:
         finite = np.isfinite(sizes)
         n = float(finite.sum() / (1.0 / sizes).sum()) if finite.any() else math.inf
         if a.shared_variance or b.shared_variance:
-            one, none = _grown_together(difference(a, b).stderr ** 2, a.sample, b.sample)
-            return replace(cls.of_score(Estimate(value=0.0, sample=one, reference=none)), n=n)
+            one = _grown_together(difference(a, b).stderr ** 2, a.sample, b.sample)
+            return replace(cls.of_score(Estimate(value=0.0, sample=one, reference=EXACT)), n=n)
         gaps = [
             difference(replace(a, reference=EXACT), replace(b, reference=EXACT)),
             difference(replace(a, sample=EXACT), replace(b, sample=EXACT)),
@@ -263,14 +263,13 @@ def _split(
     return np.array([variance - second - both, second, both])
 
 
-def _grown_together(variance: float, one: SampleError, two: SampleError) -> tuple[Any, Any]:
-    """Return the error of samples that share units, or grow together, as one, and no other."""
+def _grown_together(variance: float, one: SampleError, two: SampleError) -> SampleError:
+    """Return the error of samples that share units, or grow together, as one."""
     parts = (one.quadratic_variance, two.quadratic_variance, one.mixed_variance, two.mixed_variance)
     degrees = one.degrees_of_freedom
-    whole = SampleError(
+    return SampleError(
         n=one.n, variance=variance, degrees_of_freedom=degrees, quadratic_variance=sum(parts)
     )
-    return whole, EXACT
 
 
 def _refuse_seeds(*estimates: Estimate) -> None:

@@ -559,7 +559,7 @@ def inspected_models(
     They have the `width` of the reference, if there is one, or all that of the first.
     """
     found: dict[str, Checked] = {}
-    like = "real"
+    like = "reference"
     for name, model in models.items():
         with about_model(name):
             found[name] = check_rows("fake", model, needs=needs, minimum=MINIMUM)

@@ -17,11 +17,11 @@ from numpy.typing import ArrayLike
 
 from genbounds import validation
 from genbounds.bounds import Facts, normal_product_tail, weighted_chi_square_tail
+from genbounds.core.moments import SYMMETRY_RTOL, symmetric_part
 from genbounds.simulate.arms import _tilting as tilting
 from genbounds.simulate.arms._arm import Names, Statistics, SyntheticArm, Tilted, chosen, shares_of
 from genbounds.validation import Float, InputError
 
-_SYMMETRY_RTOL = 1e-6  # of the largest entry, as in `Moments`
 _DEFINITE_RTOL = 1e-10  # of the largest eigenvalue: what rounding may take from the smallest
 
 
@@ -38,10 +38,10 @@ class CovarianceArm(SyntheticArm):
         center = np.atleast_1d(np.array(validation.as_floats("mean", mean)))
         matrix = np.atleast_1d(np.array(validation.as_floats("cov", cov)))
         d = max(center.size, matrix.shape[0])
-        if center.ndim > 1 or center.size not in (1, d):
-            raise InputError(f"`mean` must have shape ({d},) to fit `cov`; got {center.shape}.")
-        if not np.isfinite(center).all():
-            raise InputError("`mean` must be finite.")
+        if center.shape not in {(1,), (d,)} or not np.isfinite(center).all():
+            raise InputError(
+                f"`mean` must be finite, of shape ({d},) to fit `cov`; got shape {center.shape}."
+            )
         self.mean: Float = np.broadcast_to(center, (d,))
         self.cov: Float = _symmetric(matrix, d)
         self.axes: Float | None
@@ -103,9 +103,10 @@ def _symmetric(matrix: Float, d: int) -> Float:
             f"got shape {matrix.shape}."
         )
     if matrix.ndim == 2:
-        if np.abs(matrix - matrix.T).max() > _SYMMETRY_RTOL * np.abs(matrix).max():
+        largest = np.abs(matrix).max()
+        matrix, asymmetry = symmetric_part(matrix)
+        if asymmetry > SYMMETRY_RTOL * largest:
             raise InputError("`cov` must be symmetric: pass (cov + cov.T) / 2 if it nearly is.")
-        matrix = (matrix + matrix.T) / 2.0
     matrix.flags.writeable = False
     return matrix
 
@@ -221,15 +222,15 @@ class GaussianArm(CovarianceArm):
             "mean-norm-squared": lambda: weighted_chi_square_tail(n * threshold, values),
         }
         if centred:
-            table["squared-norm-error"] = lambda: _norm_tail(values, n, threshold)
+            table["squared-norm-error"] = lambda: _squares_tail(values, n, n, threshold)
         if values.size == 1:
             variance = float(values[0])
-            table["mean-error"] = lambda: _normal_tail(threshold * np.sqrt(n / variance))
-            table["covariance-error"] = lambda: _variance_tail(n - 1, n, variance, threshold)
+            table["mean-error"] = table["mean-norm"]
+            table["covariance-error"] = lambda: _squares_tail(values, n - 1, n, threshold)
             if centred:
-                table["squared-mean"] = lambda: _normal_tail(np.sqrt(threshold * n / variance))
+                table["squared-mean"] = table["mean-norm-squared"]
                 table["mean-product"] = lambda: normal_product_tail(threshold * n / variance)
-                table["raw-covariance-error"] = lambda: _variance_tail(n, n, variance, threshold)
+                table["raw-covariance-error"] = table["squared-norm-error"]
                 if variance == 1.0:
                     table["square-error"] = table["raw-covariance-error"]
         return float(table[quantity]()) if quantity in table else None
@@ -302,30 +303,14 @@ def draw_triangle(d: int, n: int, replications: int, rng: Generator) -> Float:
     return triangle
 
 
-def _normal_tail(threshold: float) -> float:
-    """P(|Z| > threshold)."""
-    from scipy.special import ndtr
-
-    return float(2.0 * ndtr(-threshold))
-
-
-def _norm_tail(values: Float, n: int, threshold: float) -> float:
-    """P(|Σ_i ‖x_i‖²/n − Tr Σ| > threshold), mean 0."""
+def _squares_tail(values: Float, degrees: int, n: int, threshold: float) -> float:
+    """P(|Σ_j λ_j χ²_j/n − Tr Σ| > threshold), each χ²_j of so many degrees of freedom."""
     total = float(values.sum())
-    upper = weighted_chi_square_tail(n * (total + threshold), values, degrees=n)
-    lower = weighted_chi_square_tail(n * (total - threshold), values, degrees=n, upper=False)
-    return upper + lower
-
-
-def _variance_tail(degrees: int, n: int, variance: float, threshold: float) -> float:
-    """P(|variance χ²/n − variance| > threshold)."""
-    from scipy.special import chdtr, chdtrc
-
     if degrees == 0:
-        return float(variance > threshold)
-    ratio = threshold / variance
-    upper, lower = n * (1.0 + ratio), n * max(1.0 - ratio, 0.0)
-    return float(chdtrc(degrees, upper) + chdtr(degrees, lower))
+        return float(total > threshold)
+    upper = weighted_chi_square_tail(n * (total + threshold), values, degrees=degrees)
+    below = n * (total - threshold)
+    return upper + weighted_chi_square_tail(below, values, degrees=degrees, upper=False)
 
 
 # --- tilts of white samples: how each moves them, and its log density over that of no tilt --------
@@ -542,13 +527,12 @@ class MixtureArm(CovarianceArm):
         name: str | None = None,
     ) -> None:
         self.components = tuple(components)
-        if not self.components:
-            raise InputError("`components` must hold at least one arm.")
-        if len({arm.d for arm in self.components}) > 1:
-            raise InputError("`components` must all have the same number of features.")
-        for arm in self.components:
-            if not {"mean", "cov"} <= arm.facts.keys():
-                raise InputError(f"`components`: {arm.name} does not know mean and covariance.")
+        known = all({"mean", "cov"} <= arm.facts.keys() for arm in self.components)
+        if not known or len({arm.d for arm in self.components}) != 1:
+            raise InputError(
+                "`components` must be arms, one or more, that know their mean and covariance and "
+                "have equally many features."
+            )
         self.weights = shares_of("weights", weights, len(self.components))
         d = self.components[0].d
         means = np.stack([np.broadcast_to(arm.facts["mean"], (d,)) for arm in self.components])
