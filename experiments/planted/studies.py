@@ -51,7 +51,7 @@ class Plant:
     @contextmanager
     def planted(self) -> Iterator[None]:
         """Put the error in place."""
-        with mock.patch.multiple(_rates, **self.patches):
+        with mock.patch.dict(vars(_rates), self.patches):
             yield
 
     def row(self) -> AuditRow:

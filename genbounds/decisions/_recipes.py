@@ -183,7 +183,7 @@ def rank_recipes(
             between=math.sqrt(pool.between),
             within=math.sqrt(own.mean()),
             common=math.sqrt(common[k, k]),
-            seed_share=pool.between / (pool.between + own.mean()) if pool.between else 0.0,
+            seed_share=pool.between / (pool.between + float(own.mean())) if pool.between else 0.0,
         )
         for k, (name, own, pool) in enumerate(zip(estimates, within, pools, strict=True))
     }

@@ -171,7 +171,7 @@ def test_seeds_that_tell_nothing_are_refused(case):
         lambda x: gb.modes(x, OTHERS),
         lambda x: gb.frechet_distance(x, gb.Sample(OTHERS[:360], groups=x.groups, seeds=x.seeds)),
         lambda x: gb.mean_score(column(x), bounds=(-100.0, 100.0)),
-        lambda x: gb.plan(REAL, x, half_width=0.1),
+        lambda x: gb.plan(OTHERS, x, half_width=0.1),
     ],
 )
 def test_what_knows_no_seeds_refuses_them(score):
