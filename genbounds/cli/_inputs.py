@@ -415,11 +415,8 @@ def _moments(
 ) -> gb.Moments:
     """Return the moments of a file of statistics, of which the command line may say the `size`."""
     if not metric.moments:
-        what = (
-            f"--metric {metric.name}"
-            if metric.name in gb.estimators.metric_names()
-            else metric.name
-        )
+        option = "--metric " * (metric.name in gb.estimators.metric_names())
+        what = f"{option}{metric.name}"
         raise InputError(
             f"{display(path)}: holds statistics (mu, sigma); {what} needs the features themselves."
         )
@@ -524,17 +521,15 @@ def model_names(paths: Sequence[Path]) -> list[str]:
         stem = path.stem.removesuffix(".tar") if path.name.endswith(".tar.gz") else path.stem
         stems.append(path.name if path.is_dir() else stem)
     names = list(stems)
-    for depth in range(2, max((len(path.parts) for path in paths), default=0) + 1):
+    longest = max((len(path.parts) for path in paths), default=0)
+    for depth in range(2, longest + 2):  # at last with the ending
         counts = Counter(names)
         names = [
-            "/".join((*path.parts[-depth:-1], stem)) if counts[name] > 1 else name
+            "/".join((*path.parts[-depth:-1], stem)) + path.suffix * (depth > longest)
+            if counts[name] > 1
+            else name
             for name, path, stem in zip(names, paths, stems, strict=True)
         ]
-    counts = Counter(names)
-    names = [
-        name + path.suffix if counts[name] > 1 else name
-        for name, path in zip(names, paths, strict=True)
-    ]
     for index, name in enumerate(names):
         copies = (f"{name} ({copy})" for copy in count(2))
         names[index] = next(each for each in chain([name], copies) if each not in names[:index])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import numpy as np
 import genbounds as gb
 from genbounds._errors import InputError
 from genbounds._text import display, shown
-from genbounds.arms import Arm
 from genbounds.cli._command import renamed
 from genbounds.cli._inputs import Input, read_inputs
 from genbounds.cli._media import FolderEncoder
@@ -23,67 +21,56 @@ from genbounds.origins import origin_warnings
 from genbounds.validation import check_finite
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LineUp:
-    """What takes part: files, live models, and the reference.
+def line_up(
+    reference: Path | None,
+    arms: list[Path],
+    live: list[Path],
+    metric: gb.estimators.MetricSpec,
+    reading: Reading,
+    encoded: FolderEncoder | None,
+) -> tuple[dict[str, Any], dict[str, str], list[gb.Diagnostic]]:
+    """Read the files of a selection; live models are not asked yet.
 
-    `names` has the short name of every arm also by what was given on the command line. With
-    contexts an arm is one for each, and `contexts` has their references, or their names alone.
+    Returns
+    -------
+    dict
+        What `genbounds.select.run` takes. With contexts an arm is one for each, and `contexts` has
+        their references, or their names alone.
+    dict
+        The short name of every arm, also by what was given on the command line.
+    list of Diagnostic
     """
-
-    arms: dict[str, Arm | dict[Any, Arm]]
-    names: dict[str, str]
-    reference: Any
-    warnings: list[gb.Diagnostic]
-    contexts: Any = None
-
-    @classmethod
-    def read(
-        cls,
-        reference: Path | None,
-        arms: list[Path],
-        live: list[Path],
-        metric: gb.estimators.MetricSpec,
-        reading: Reading,
-        encoded: FolderEncoder | None,
-    ) -> LineUp:
-        """Read the files; live models are not asked yet."""
-        files = [arm for arm in arms if arm not in live]
-        inputs = read_inputs(reference, files, metric, reading, encoded)
-        origins = {shown(model.name): model.origin for model in inputs}
-        if live and encoded is not None:
-            fresh = dict.fromkeys((shown(str(arm)) for arm in live), encoded.encoder.description)
-            origins |= fresh
-            gb.features.check_same_encoder(origins)
-        doubts = dict.fromkeys(doubt for file in inputs for doubt in file.doubts)
-        names = None if reading.contexts is None else common_contexts(inputs)
-        real = None if reference is None else inputs.pop(0)
-        live_encoder = None if encoded is None else encoded.encoder
-        waiting, taking_part = iter(inputs), dict[str, Arm | dict[Any, Arm]]()
-        for arm in arms:  # in the order given: ties are broken by it
-            if arm in live:
-                if str(arm) in taking_part:
-                    raise InputError(f"{display(arm)} is given twice.")
-                taking_part[str(arm)] = gb.features.live_arm(str(arm), live_encoder)
-            else:
-                model = next(waiting)
-                _check(model, posteriors=metric.data == "posteriors")
-                taking_part[model.name] = (
-                    gb.select.FeatureArm(model.sample)
-                    if names is None
-                    else {
-                        name: gb.select.FeatureArm(rows)
-                        for name, rows in rows_by_context(model, names).items()
-                    }
-                )
-        given = dict(zip(map(str, arms), taking_part, strict=True))
-        return cls(
-            arms=taking_part,
-            names=given | {name: name for name in taking_part},
-            reference=None if real is None or names is not None else real.sample,
-            contexts=names if names is None or real is None else rows_by_context(real, names),
-            warnings=[*origin_warnings(origins), *doubts],
-        )
+    files = [arm for arm in arms if arm not in live]
+    inputs = read_inputs(reference, files, metric, reading, encoded)
+    origins = {shown(model.name): model.origin for model in inputs}
+    if live and encoded is not None:
+        fresh = dict.fromkeys((shown(str(arm)) for arm in live), encoded.encoder.description)
+        origins |= fresh
+        gb.features.check_same_encoder(origins)
+    doubts = dict.fromkeys(doubt for file in inputs for doubt in file.doubts)
+    names = None if reading.contexts is None else common_contexts(inputs)
+    real = None if reference is None else inputs.pop(0)
+    live_encoder = None if encoded is None else encoded.encoder
+    waiting, taking_part = iter(inputs), dict[str, Any]()
+    for arm in arms:  # in the order given: ties are broken by it
+        if arm in live:
+            if str(arm) in taking_part:
+                raise InputError(f"{display(arm)} is given twice.")
+            taking_part[str(arm)] = gb.features.live_arm(str(arm), live_encoder)
+            continue
+        model = next(waiting)
+        _check(model, posteriors=metric.data == "posteriors")
+        parts = {None: model.sample} if names is None else rows_by_context(model, names)
+        made = {context: gb.select.FeatureArm(rows) for context, rows in parts.items()}
+        taking_part[model.name] = made[None] if names is None else made
+    given = dict(zip(map(str, arms), taking_part, strict=True))
+    taken: dict[str, Any] = {"arms": taking_part}
+    if names is not None:
+        taken["contexts"] = names if real is None else rows_by_context(real, names)
+    elif real is not None:
+        taken["reference"] = real.sample
+    known = given | {name: name for name in taking_part}
+    return taken, known, [*origin_warnings(origins), *doubts]
 
 
 def counted(
@@ -170,23 +157,17 @@ def _check(model: Input, *, posteriors: bool) -> None:
 
 def common_contexts(inputs: Sequence[Input]) -> list[Any]:
     """Return the contexts that the rows of every file belong to, in order."""
-    first, *others = inputs
-    known = _names(first)
-    for other in others:
-        here = _names(other)
-        for has, lacks, names in ((first, other, known - here), (other, first, here - known)):
-            if names:
-                raise InputError(
-                    f"{display(lacks.path)} has no rows of context {display(min(names), limit=40)},"
-                    f" which {display(has.path)} has: add some, or leave that context out of all "
-                    "files.",
-                    argument="--contexts",
-                )
-    return sorted(known)
-
-
-def _names(file: Input) -> set[Any]:
-    return set(np.unique(np.asarray(file.contexts)).tolist())
+    names = [set(np.unique(np.asarray(file.contexts)).tolist()) for file in inputs]
+    for file, here in zip(inputs, names, strict=True):
+        if missing := names[0] - here or here - names[0]:
+            has, lacks = (file, inputs[0]) if missing <= here else (inputs[0], file)
+            what = display(min(missing), limit=40)
+            raise InputError(
+                f"{display(lacks.path)} has no rows of context {what}, which {display(has.path)} "
+                "has: add some, or leave that context out of all files.",
+                argument="--contexts",
+            )
+    return sorted(names[0])
 
 
 def rows_by_context(file: Input, contexts: Sequence[Any]) -> dict[Any, Any]:
@@ -196,11 +177,7 @@ def rows_by_context(file: Input, contexts: Sequence[Any]) -> dict[Any, Any]:
 
 def _part(sample: Any, rows: Any) -> Any:
     part = sample[rows]
-    if (
-        not isinstance(part, gb.Sample)
-        or part.strata is None
-        or (part.strata != part.strata[0]).any()
-    ):
+    if getattr(part, "strata", None) is None or (part.strata != part.strata[0]).any():
         return part
     # Of one class alone: nothing is stratified within it.
     if part.groups is None and part.weights is None:

@@ -119,7 +119,7 @@ def select(
     independent of one another, is set aside and named.
     """
     from genbounds.cli._inputs import choose_metric
-    from genbounds.cli._line_up import LineUp, costs_of, counted, policy_of
+    from genbounds.cli._line_up import costs_of, counted, line_up, policy_of
     from genbounds.cli._media import open_encoder
     from genbounds.select._run import TARGETS
     from genbounds.validation import check_choice
@@ -144,13 +144,11 @@ def select(
     # A run that is recorded keeps what it has drawn until it is stopped, however that is.
     stopped = tidy() if record is not None else nullcontext()
     with open_encoder(reading, [real, *arms], out=judging.output.out) as encoded:
-        line_up = LineUp.read(real, arms, live, spec, reading, encoded)
+        taken, known, warnings = line_up(real, arms, live, spec, reading, encoded)
         names = {} if real is None else {"reference": real, "real": real}
         with progress("samples") as advance, renamed(names), stopped:
             result = gb.select.run(
-                line_up.arms,
-                line_up.reference,
-                contexts=line_up.contexts,
+                **taken,
                 policy=policy if not policy_option else policy_of(policy, policy_option),
                 metric=spec,
                 confidence=confidence,
@@ -159,7 +157,7 @@ def select(
                 seed=seed,
                 top=top,
                 tolerance=tolerance,
-                cost=costs_of(cost or (), line_up.names),
+                cost=costs_of(cost or (), known),
                 record=record,
                 first_look=first_look,
                 # A file answers a second time as it did the first.
@@ -169,7 +167,7 @@ def select(
             )
     unread = () if reference is None or real is not None else (reference,)
     notes = [f"{spec.title} uses no reference: {display(path)} not read" for path in unread]
-    return _answer(result, notes, line_up.warnings, verbose=judging.verbose)
+    return _answer(result, notes, warnings, verbose=judging.verbose)
 
 
 def _answer(
