@@ -199,12 +199,8 @@ class InHand(AsJson):
         """
         lines = self._lines()
         ax = ax or new_axes(1.0 + 0.32 * len(lines))
-        rows = [
-            Row(line.name, (line.low, line.value, line.high))
-            if line.reliable
-            else Row(line.name, (line.low, line.value, line.high), "bad", "cross")
-            for line in lines
-        ]
+        looks = {True: ("accent", "filled"), False: ("bad", "cross")}
+        rows = [Row(x.name, (x.low, x.value, x.high), *looks[x.reliable]) for x in lines]
         # What values are, in lines that fit below the axes.
         about = textwrap.fill(self._caption().partition(";")[0], 52)
         return interval_rows(ax, rows, about, Scale.spread(lines))
@@ -213,9 +209,10 @@ class InHand(AsJson):
         """Return a small table with every interval drawn, for notebooks."""
         lines = self._lines()
         head, numeric, rows = _grid(self, _html)
+        sides = ["right" if right else "left" for right in (*numeric, False)]
         heading = "".join(
-            f'<th scope="col" style="text-align:{"right" if right else "left"}">{text}</th>'
-            for text, right in zip((*head, "Drawn"), (*numeric, False), strict=True)
+            f'<th scope="col" style="text-align:{side}">{text}</th>'
+            for text, side in zip((*head, "Drawn"), sides, strict=True)
         )
         parts = [
             f"<table><caption>{_html(self._caption())}</caption>",
@@ -223,9 +220,8 @@ class InHand(AsJson):
         ]
         for drawn, (name, *rest) in zip(_drawings(lines), rows, strict=True):
             parts.append(f'<tr><th scope="row">{name}</th>')
-            for text, right in zip(rest, numeric[1:], strict=True):
-                side = "right" if right else "left"
-                parts.append(f'<td style="text-align:{side}">{text}</td>')
+            cells = zip(rest, sides[1:-1], strict=True)
+            parts += [f'<td style="text-align:{side}">{text}</td>' for text, side in cells]
             parts.append(f"<td>{drawn}</td></tr>")
         return "".join((*parts, "</tbody></table>"))
 

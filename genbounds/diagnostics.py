@@ -225,10 +225,6 @@ RULES: dict[str, Rule] = {
         "same prompts, or both files are sorted",
         "Pass genbounds.Sample(x, groups=prompts) for both samples, with the same ids "
         "(--groups); if they are only sorted, genbounds.Sample(x) (--iid)."),
-    "dependent-as-few": Rule("dependent-rows", "unreliable",
-        "the bias is {times:.2g} times that of independent Gaussian rows: {n} {name} samples "
-        "are as good as {ratio:.2g} per dimension, where the method needs {least}",
-        "Use more groups of rows, or fewer features."),
     "unlike-by-name": Rule("unrelated-labels", "caution",
         "generated and reference rows of one group are hardly more alike than others (z = "
         "{z:.1f})",
@@ -466,6 +462,8 @@ RULES: dict[str, Rule] = {
 }
 # fmt: on
 """Every warning there is, by code."""
+
+RULES["dependent-as-few"] = RULES["tails-as-few"]._replace(code="dependent-rows")
 CODES: tuple[str, ...] = tuple(dict.fromkeys(rule.code for rule in RULES.values()))
 """Every code of a `Diagnostic`."""
 

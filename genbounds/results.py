@@ -22,25 +22,10 @@ from genbounds._text import display, number, percent, quoted
 from genbounds.diagnostics import CODES as CODES
 
 Method = Literal[
-    "second-order",
-    "third-order",
-    "spectrum-fit",
-    "joint-spectrum-fit",
-    "contour",
-    "joint-contour",
-    "one-by-one",
-    "u-statistic",
-    "empirical",
-    "truncated",
-    "nystrom",
-    "random-features",
-    "lanczos",
-    "extrapolation",
-    "plug-in",
-    "influence",
-    "mean",
-    "neighbours",
-]
+    "second-order", "third-order", "spectrum-fit", "joint-spectrum-fit", "contour", "joint-contour",
+    "one-by-one", "u-statistic", "empirical", "truncated", "nystrom", "random-features", "lanczos",
+    "extrapolation", "plug-in", "influence", "mean", "neighbours",
+]  # fmt: skip
 """How a value was computed; docs/methods.md says when each is chosen."""
 
 METHODS: tuple[str, ...] = get_args(Method)

@@ -42,13 +42,8 @@ def option(
 
         def completed(incomplete: str) -> list[str]:
             known = offers.split("|") if isinstance(offers, str) else offers()
-            return [
-                value
-                for value in known
-                if value.startswith(incomplete)
-                and value == value.lower()
-                and not value.startswith("module:")
-            ]
+            plain = [x for x in known if x == x.lower() and not x.startswith("module:")]
+            return [value for value in plain if value.startswith(incomplete)]
 
         more["autocompletion"] = completed
     return field(default=default, metadata={"metavar": metavar, "help": help, **more})
@@ -119,6 +114,16 @@ def images_option(each: str) -> Any:
         f"Folder, archive or array of the images that a file is of, for the page: {each}.",
         show_default="as the files say",
     )
+
+
+def numbers_of(name: str, text: str | None, example: str) -> tuple[float, ...] | None:
+    """Read the numbers that an option was given, with commas between them; None if it was not."""
+    try:
+        return None if text is None else tuple(map(float, text.split(",")))
+    except ValueError as error:
+        raise gb.InputError(
+            f"must be numbers with commas between them, as in {example}; got {text!r}.", name
+        ) from error
 
 
 LEVEL = option("L", "Confidence level of the intervals.", default=0.95)

@@ -206,16 +206,20 @@ def _shortened(names: Sequence[str], limit: int) -> list[str]:
 
 def print_remarks(
     scores: Mapping[str, gb.Score],
-    *,
+    *results: Noted,
     warnings: Iterable[gb.Diagnostic] = (),
-    assumptions: Iterable[str] = (),
     together: Mapping[str, gb.PrecisionRecall] | None = None,
     verbose: bool,
 ) -> None:
-    """Print warnings with the models that they concern, then assumptions; methods if `verbose`."""
+    """Print warnings with the models that they concern, then assumptions; methods if `verbose`.
+
+    Those of `scores`, and those of `results` about all of them.
+    """
     from genbounds.report._scores import remarks
 
-    told = remarks(scores, warnings, assumptions, together)
+    doubts = [*warnings, *(warning for result in results for warning in result.warnings)]
+    assumed = [text for result in results for text in result.assumptions]
+    told = remarks(scores, doubts, assumed, together)
     for title, notes in zip(("Warnings", "Assumptions", "Methods"), told, strict=True):
         if notes.items and (verbose or not notes.folded):
             say("", title, *(f"* {line}" for line in notes.items))
@@ -225,20 +229,14 @@ def show(
     result: Noted,
     *tables: gb.report.Table,
     scores: Mapping[str, gb.Score] | None = None,
-    assumptions: bool = True,
     verbose: bool,
 ) -> None:
-    """Print a result in a line, its tables, its warnings, and what it assumes if asked for."""
+    """Print a result in a line, its tables, its warnings, and what it assumes."""
     say(str(result))
     for table in tables:
         say("")
         print_table(table)
-    print_remarks(
-        scores or {},
-        warnings=result.warnings,
-        assumptions=result.assumptions if assumptions else (),
-        verbose=verbose,
-    )
+    print_remarks(scores or {}, result, verbose=verbose)
 
 
 @contextmanager

@@ -138,14 +138,10 @@ def bounds(
     """
     listing = gb.bounds.catalog()
     if statement is None:
+        rows = [(b.id, b.form, b.claim, b.source) for b in listing.values()]
         return Answer(
             document={"bounds": [describe(bound) for bound in listing.values()]},
-            show=lambda: print_table(
-                gb.report.Table(
-                    ("Id", "Form", "Claim", "Source"),
-                    [(b.id, b.form, b.claim, b.source) for b in listing.values()],
-                )
-            ),
+            show=lambda: print_table(gb.report.Table(("Id", "Form", "Claim", "Source"), rows)),
         )
     bound = listing[choose([statement], listing)[0]]
     with progress("quick audit") as advance:

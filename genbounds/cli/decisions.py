@@ -71,9 +71,10 @@ def gate(
             warnings=read.warnings,
         )
     scores = {name: replace(score, assumptions=()) for name, score in verdict.scores.items()}
+    told = verdict if verbose else replace(verdict, assumptions=())
     return Answer(
         document=verdict.to_dict(),
-        show=lambda: show(verdict, scores=scores, assumptions=verbose, verbose=verbose),
+        show=lambda: show(told, scores=scores, verbose=verbose),
         page=lambda: gb.report.gate_page(verdict),
         negative=not verdict.accepted(inconclusive),
     )
@@ -164,7 +165,7 @@ def plan(
     if partner is not None and confidence is not None:
         raise gb.InputError("is for --half-width and --gap.", argument="--partner")
     helpers = [] if partner is None else [partner]
-    prices = None if costs is None else _costs(costs)
+    prices = opt.numbers_of("--costs", costs, "64,4")
     gb.decisions.check_partner(1, partner, prices)
     if helpers and len(files) != 1 + (spec.reference == "required" and judging.reference is None):
         raise gb.InputError("is for the pilot of one model.", argument="--partner")
@@ -196,16 +197,6 @@ def plan(
         page=page,
         negative=not found.feasible,
     )
-
-
-def _costs(text: str) -> tuple[float, ...]:
-    """Read two numbers, such as "64,4"."""
-    try:
-        return tuple(map(float, text.split(",")))
-    except ValueError:
-        raise gb.InputError(
-            f"must be two numbers, such as 64,4; got {display(text)!r}.", argument="--costs"
-        ) from None
 
 
 # --- track ----------------------------------------------------------------------------------------
@@ -367,7 +358,7 @@ def _show_track(run: gb.Track, spec: gb.estimators.MetricSpec, *, verbose: bool)
     scores = {f"step {short(step)}": score for step, score in run.scores.items()}
     print_table(look_table(run))
     say("", *filter(None, (run.summary, run.advice)))
-    print_remarks(scores, warnings=run.warnings, assumptions=run.assumptions, verbose=verbose)
+    print_remarks(scores, run, verbose=verbose)
 
 
 # --- reproduce ------------------------------------------------------------------------------------

@@ -87,8 +87,7 @@ def _show_memorisation(found: gb.Memorisation, *, verbose: bool) -> None:
         print_table(suspect_table(found, LISTED))
     if len(found.suspects) > LISTED:
         say(f"and {len(found.suspects) - LISTED} more (--json, --out)")
-    assumptions = found.assumptions if verbose else ()
-    print_remarks({}, warnings=found.warnings, assumptions=assumptions, verbose=verbose)
+    print_remarks({}, found if verbose else replace(found, assumptions=()), verbose=verbose)
 
 
 # --- modes ----------------------------------------------------------------------------------------

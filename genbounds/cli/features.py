@@ -10,7 +10,7 @@ from typing import Any
 import genbounds as gb
 from genbounds._text import display, number
 from genbounds.cli._command import Answer, command, renamed
-from genbounds.cli._options import Encoding, Output, argument, choice, option
+from genbounds.cli._options import Encoding, Output, argument, choice, numbers_of, option
 from genbounds.cli._terminal import complain, progress, say, tidy
 
 EXAMPLES = """
@@ -110,7 +110,8 @@ def features(
     if items is not None:
         check_choice("--items", items, gb.features.KINDS)
     wanted = asdict(pixels)
-    wanted |= {name: _numbers(name, wanted[name]) for name in ("mean", "std")}
+    for name in ("mean", "std"):
+        wanted[name] = numbers_of(f"--{name}", wanted[name], "0.5,0.5,0.5")
     preprocessing = {name: value for name, value in wanted.items() if value is not None}
     source = gb.features.open_source(inputs, items=items, field=field)  # type: ignore[arg-type]
     encoder = _encoder(encoding, source, inputs[0], preprocessing)
@@ -158,17 +159,6 @@ def _fetched(names: Iterable[str]) -> Answer:
     with tidy():
         files = {name: str(gb.features.download(name)) for name in names}
     return Answer(document=dict(files), show=lambda: say("\n".join(map(display, files.values()))))
-
-
-def _numbers(name: str, text: str | None) -> tuple[float, ...] | None:
-    if text is None:
-        return None
-    try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError as error:
-        raise gb.InputError(
-            f"`--{name}` must be numbers with commas between them, as in 0.5,0.5,0.5; got {text!r}."
-        ) from error
 
 
 def _part(text: str | None) -> tuple[int, int] | None:

@@ -261,13 +261,15 @@ class Scores:
             adjusted = f", adjusted for all {pairs} pairs" if pairs > 1 else ""
             if "p" in table.columns:
                 say(f"p is the p-value of no difference from {shown(ranking.best)}{adjusted}.")
-        print_remarks(
-            scores,
-            warnings=[*self.warnings, *(() if ranking is None else ranking.warnings)],
-            assumptions=() if ranking is None else ranking.assumptions,
-            together=self.together,
-            verbose=verbose,
-        )
+        joint = [] if ranking is None else [ranking]
+        more: dict[str, Any] = {"warnings": self.warnings, "together": self.together}
+        print_remarks(scores, *joint, **more, verbose=verbose)
+
+
+def _told(warnings: Sequence[gb.Diagnostic]) -> dict[str, Any]:
+    """Return warnings about the whole run, as every document ends with them."""
+    notes = [warning.message for warning in warnings]
+    return {"warnings": [warning.to_dict() for warning in warnings], "notes": notes}
 
 
 # --- across encoders ------------------------------------------------------------------------------
@@ -296,17 +298,13 @@ def across_encoders(given: Sequence[str], judging: opt.Scoring, scale: str) -> A
     ends = {encoder: _ends([*each.models]) for encoder, each in read.items()}
     for encoder, each in read.items():
         if set(ends[encoder]) == set(_ends(names)) and ends[encoder] != _ends(names):
-            raise gb.InputError(
-                f"must have the models in one order under every encoder; {display(encoder)} has "
-                f"{', '.join(map(display, each.models))}.",
-                argument="--across",
-            )
-        if len(each.models) != len(names):
-            raise gb.InputError(
-                f"must have the same models under every encoder; {display(encoder)} has "
-                f"{len(each.models)} of {len(names)}.",
-                argument="--across",
-            )
+            wanted, has = "the models in one order", ", ".join(map(display, each.models))
+        elif len(each.models) != len(names):
+            wanted, has = "the same models", f"{len(each.models)} of {len(names)}"
+        else:
+            continue
+        what = f"must have {wanted} under every encoder; {display(encoder)} has {has}."
+        raise gb.InputError(what, argument="--across")
     fakes = {e: dict(zip(names, each.samples.values(), strict=True)) for e, each in read.items()}
     real = {encoder: each.real for encoder, each in read.items()}
     ranking = gb.across(fakes, real, scale=scale, level=judging.level)
@@ -319,17 +317,11 @@ def across_encoders(given: Sequence[str], judging: opt.Scoring, scale: str) -> A
     ]
     whole = ranking.to_dict()
     del whole["scores"], whole["by_encoder"]
+    disputed = [list(pair) for pair in ranking.disputed]
     warnings = [warning for each in read.values() for warning in (*each.warnings, *each.doubts)]
-    document = {
-        "rows": rows,
-        "scale": scale,
-        "ranking": whole,
-        "disputed": [list(pair) for pair in ranking.disputed],
-        "warnings": [warning.to_dict() for warning in warnings],
-        "notes": [warning.message for warning in warnings],
-    }
+    document = {"rows": rows, "scale": scale, "ranking": whole, "disputed": disputed}
     return Answer(
-        document=document,
+        document=document | _told(warnings),
         show=lambda: _show_encoders(ranking, scale, verbose=judging.verbose),
         page=lambda: gb.report.encoders_page(ranking, warnings=warnings),
     )
@@ -359,12 +351,7 @@ def _show_encoders(ranking: gb.EncoderRanking, scale: str, *, verbose: bool) -> 
             "",
             f"{shown(a)} is better than {shown(b)} under {shown(one)}, worse under {shown(other)}.",
         )
-    print_remarks(
-        ranking.scores,
-        warnings=ranking.warnings,
-        assumptions=ranking.assumptions,
-        verbose=verbose,
-    )
+    print_remarks(ranking.scores, ranking, verbose=verbose)
 
 
 # --- by class -------------------------------------------------------------------------------------
@@ -443,12 +430,7 @@ def _by_class_document(
         {"model": name, **{key: document[key] for key in told}}
         for name, document in documents.items()
     ]
-    return {
-        "rows": rows,
-        "models": models,
-        "warnings": [warning.to_dict() for warning in warnings],
-        "notes": [warning.message for warning in warnings],
-    }
+    return {"rows": rows, "models": models} | _told(warnings)
 
 
 def _show_classes(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from genbounds._drawing import COLOUR, DASHED, Row, Scale, interval_rows, tip
@@ -254,19 +254,15 @@ def miss_plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
     measured = [row for row in rows if row["worst"]["claimed"] > 0.0]
     if not measured:
         raise InputError("`rows` must hold at least one statement that allows some misses.")
-    marks = []
+    marks, rates = [], itemgetter("miss_low", "miss", "miss_high", "claimed")
     for row in measured:
-        low, miss, high, claimed = (
-            row["worst"][key] for key in ("miss_low", "miss", "miss_high", "claimed")
-        )
+        low, miss, high, claimed = rates(row["worst"])
         said = f"{row['id']}: {number(miss)} {interval(low, high)}, allowed {short(claimed)}"
         ends = low / claimed, miss / claimed, high / claimed
         marks.append(Row(row["id"], ends, *_look(row["verdict"]), said))
     refuted = [row["id"] for row in measured if row["verdict"] == "refuted"]
-    scale, label = (
-        Scale.logarithmic(MISS_RATIOS, zero=MISS_RATIOS[0]),
-        "failures per allowed failure",
-    )
+    scale = Scale.logarithmic(MISS_RATIOS, zero=MISS_RATIOS[0])
+    label = "failures per allowed failure"
     return drawn(
         partial(interval_rows, rows=marks, label=label, scale=scale, lines=[1.0]),
         rows=len(marks),
@@ -335,15 +331,8 @@ def claim_plot(row: Mapping[str, Any]) -> Figure:
 
 def evidence_table(cells: Sequence[Mapping[str, Any]]) -> Table:
     """Return what was measured of one statement at each failure probability."""
-    rows = [
-        (
-            short(cell["delta"]),
-            *_evidence(cell),
-            Tag("too often", "bad") if cell["refutes"] else "",
-            cell["evidence"],
-        )
-        for cell in cells
-    ]
+    often: dict[bool, Cell] = {True: Tag("too often", "bad"), False: ""}
+    rows = [(short(x["delta"]), *_evidence(x), often[x["refutes"]], x["evidence"]) for x in cells]
     return Table(("δ", *_EVIDENCE, "Fails", "Evidence"), rows)
 
 

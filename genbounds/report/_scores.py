@@ -140,15 +140,12 @@ def remarks(
     together : mapping of str to PrecisionRecall, optional
         Further scores of the models.
     """
-    concerned: dict[Diagnostic, list[str]] = {warning: [] for warning in warnings}
+    concerned: dict[Diagnostic, dict[str, None]] = {warning: {} for warning in warnings}
     methods: dict[tuple[str, ...], list[str]] = {}
-    more = () if together is None else together.items()
-    warned: list[tuple[str, Any]] = [*scores.items(), *more]
+    warned: list[tuple[str, Any]] = [*scores.items(), *(together or {}).items()]
     for model, result in warned:
         for warning in result.warnings:
-            models = concerned.setdefault(warning, [])
-            if shown(model) not in models:
-                models.append(shown(model))
+            concerned.setdefault(warning, {})[shown(model)] = None
     for model, score in scores.items():
         words = METHOD_WORDS.get(score.method)
         method = score.method if words is None else f"{score.method} ({words})"

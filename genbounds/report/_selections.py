@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -229,16 +229,12 @@ def mixture_selection_page(
     warnings : sequence of Diagnostic
         About the whole run: its files, for one.
     """
-    answer = certificate(result.certified)
     at = f"at {percent(result.confidence)}"
+    why = "" if result.certified else f"; {stop_reason(result.stopped)}"
     page = answer_page(
         "Which mixture of models is best?",
         lead_sentence(result),
-        (
-            "Answer",
-            answer,
-            at if result.certified else f"{at}; {stop_reason(result.stopped)}",
-        ),
+        ("Answer", certificate(result.certified), f"{at}{why}"),
         ("Gap, at most", result.gap_high, f"to the best mixture, {at}"),
         ("Samples", result.total_samples, f"policy {result.policy}"),
     )
@@ -331,7 +327,7 @@ def spending_plot(steps: Sequence[int], spent: Mapping[str, Sequence[int]]) -> F
     if not steps or any(len(line) != len(steps) for line in spent.values()):
         raise InputError("`spent` must hold, for every arm, one number for each of `steps`.")
     names = sorted(spent, key=lambda name: -spent[name][-1])
-    edges, shares = _shares(steps, [spent[name] for name in names])
+    edges, heights = _heights(steps, [spent[name] for name in names])
     square = {"marker": "s", "markersize": 9, "linestyle": "none"}
     legend = [(name, draw.series_style(k) | square) for k, name in enumerate(names[:SERIES])]
 
@@ -341,20 +337,16 @@ def spending_plot(steps: Sequence[int], spent: Mapping[str, Sequence[int]]) -> F
         draw.legend(ax, legend)
         ax.grid(visible=False)
         ax.set_yticks([0.0, 0.5, 1.0], [percent(share) for share in (0.0, 0.5, 1.0)])
-        bottom = [0.0] * len(shares[0])
-        for index, (name, share) in enumerate(zip(names, shares, strict=True)):
-            top = [low + part for low, part in zip(bottom, share, strict=True)]
-            lines = [*bottom, bottom[-1]], [*top, top[-1]]
+        for index, (name, low, high) in enumerate(zip(names, heights, heights[1:], strict=False)):
             fill = COLOUR[f"series-{index}" if index < SERIES else "grid"]
             style: Style = {"color": fill, "edgecolor": COLOUR["paper"], "linewidth": 0.8}
-            band = ax.fill_between(edges, *lines, step="post", **style)
+            band = ax.fill_between(edges, low, high, step="post", **style)
             draw.tip(band, f"{shown(name)}: {number(spent[name][-1])} samples at the end")
-            if share[-1] > 0.07:  # as high as the text
-                middle = (bottom[-1] + top[-1]) / 2.0
+            if high[-1] - low[-1] > 0.07:  # as high as the text
+                middle = (low[-1] + high[-1]) / 2.0
                 fit = display(display(name, limit=None), limit=20 if draw.is_narrow(ax) else 28)
                 look: Style = draw.BESIDE | {"color": COLOUR["ink"]}
                 ax.annotate(fit, (1.0, middle), xycoords=ax.get_yaxis_transform(), **look)
-            bottom = top
 
     points = sorted({round(i * (len(steps) - 1) / 9) for i in range(10)})
     return drawn(
@@ -372,24 +364,16 @@ def spending_plot(steps: Sequence[int], spent: Mapping[str, Sequence[int]]) -> F
     )
 
 
-def _shares(
-    steps: Sequence[int], lines: Sequence[Sequence[int]]
-) -> tuple[list[int], list[list[float]]]:
-    """Return edges of stretches of time, and each line's share of what was drawn in each.
+def _heights(steps: Sequence[int], lines: Sequence[Sequence[int]]) -> tuple[list[int], Any]:
+    """Return edges of stretches of time, and the shares of what was drawn in each on one another.
 
-    A stretch holds several rounds of all lines, so that taking turns looks like taking turns.
+    A stretch holds several rounds of all lines, so that taking turns looks like taking turns. Row k
+    has the sums of the first k lines' shares, the last stretch twice: as a step is drawn.
     """
     stretches = min(max(len(steps) // (4 * len(lines)), 1), 40)
-    ends = [round((k + 1) * len(steps) / stretches) - 1 for k in range(stretches)]
-    edges, shares = [0], [list[float]() for _ in lines]
-    last = [0] * len(lines)
-    for end in ends:
-        now = [line[end] for line in lines]
-        drawn = sum(now) - sum(last)
-        if drawn == 0:
-            continue
-        for share, one, before in zip(shares, now, last, strict=True):
-            share.append((one - before) / drawn)
-        edges.append(steps[end])
-        last = now
-    return edges, shares
+    ends = np.array([round((k + 1) * len(steps) / stretches) - 1 for k in range(stretches)])
+    drawn = np.diff(np.asarray(lines)[:, ends], prepend=0)
+    some = drawn.sum(axis=0) > 0
+    shares = drawn[:, some] / drawn[:, some].sum(axis=0)
+    heights = np.cumsum(np.pad(shares, ((1, 0), (0, 0))), axis=0)
+    return [0, *np.asarray(steps)[ends[some]].tolist()], np.c_[heights, heights[:, -1]]
