@@ -23,7 +23,7 @@ from genbounds.core.estimate import student_quantile as student_quantile
 from genbounds.core.estimate import welch_degrees_of_freedom as welch_degrees_of_freedom
 from genbounds.core.moments import Moments as Moments
 from genbounds.core.scale import unit_of as unit_of
-from genbounds.estimators import _mean, copies, inception, kernels, neighbours, smooth, vendi
+from genbounds.estimators import _mean, copies, inception
 from genbounds.estimators._across import EncoderRanking as EncoderRanking
 from genbounds.estimators._across import across as across
 from genbounds.estimators._compare import check_comparable as check_comparable
@@ -78,11 +78,12 @@ from genbounds.estimators.inception import inception_estimate as inception_estim
 from genbounds.estimators.inception import inception_infinity as inception_infinity
 from genbounds.estimators.inception import inception_score as inception_score
 from genbounds.estimators.inception import inception_splits as inception_splits
-from genbounds.estimators.kernels import KernelReference as KernelReference
 from genbounds.estimators.kernels._cross_fitted import CrossedMeans as CrossedMeans
 from genbounds.estimators.kernels._cross_fitted import Quadratic as Quadratic
 from genbounds.estimators.kernels._cross_fitted import crossed_distances as crossed_distances
 from genbounds.estimators.kernels._cross_fitted import crossed_squares as crossed_squares
+from genbounds.estimators.kernels._distance import CMMD, ENERGY, KAD, KID
+from genbounds.estimators.kernels._distance import KernelReference as KernelReference
 from genbounds.estimators.kernels._distance import RunningKid as RunningKid
 from genbounds.estimators.kernels._distance import kernel_distance as kernel_distance
 from genbounds.estimators.kernels._distance import (
@@ -97,18 +98,21 @@ from genbounds.estimators.neighbours._ceiling import (
     precision_recall_ceiling as precision_recall_ceiling,
 )
 from genbounds.estimators.neighbours._pairs import realism as realism
+from genbounds.estimators.neighbours._precision_recall import METRICS
 from genbounds.estimators.neighbours._precision_recall import precision_recall as precision_recall
 from genbounds.estimators.neighbours._reference import NeighbourReference as NeighbourReference
 from genbounds.estimators.neighbours._scored import NeighbourScores as NeighbourScores
 from genbounds.estimators.neighbours._scored import PrecisionRecall as PrecisionRecall
-from genbounds.estimators.smooth import SmoothScore as SmoothScore
 from genbounds.estimators.smooth._check import ScoreCheck as ScoreCheck
 from genbounds.estimators.smooth._check import check_score as check_score
+from genbounds.estimators.smooth._score import SmoothScore as SmoothScore
 from genbounds.estimators.smooth._score import kernel_product as kernel_product
+from genbounds.estimators.smooth._sliced import MIND
 from genbounds.estimators.smooth._sliced import sliced_distance as sliced_distance
 from genbounds.estimators.spectrum_fit._few_rows import from_few as from_few
 from genbounds.estimators.vendi._conditional import ConditionalVendi as ConditionalVendi
 from genbounds.estimators.vendi._conditional import conditional_vendi as conditional_vendi
+from genbounds.estimators.vendi._score import RKE, VENDI
 from genbounds.estimators.vendi._score import vendi_estimate as vendi_estimate
 from genbounds.estimators.vendi._score import vendi_metric as vendi_metric
 from genbounds.estimators.vendi._score import vendi_options as vendi_options
@@ -116,15 +120,15 @@ from genbounds.estimators.vendi._score import vendi_score as vendi_score
 
 _BUILT_IN = (
     FD,
-    kernels.KID,
+    KID,
     inception.IS,
-    vendi.VENDI,
-    vendi.RKE,
-    kernels.CMMD,
-    kernels.KAD,
-    kernels.ENERGY,
-    *neighbours.METRICS,
-    smooth.MIND,
+    VENDI,
+    RKE,
+    CMMD,
+    KAD,
+    ENERGY,
+    *METRICS,
+    MIND,
     copies.AUTHPCT,
     copies.MIFID,
     _mean.MEAN,

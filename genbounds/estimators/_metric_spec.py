@@ -23,7 +23,7 @@ from genbounds.samples import features_of
 from genbounds.validation import Float, InputError, check_choice
 
 if TYPE_CHECKING:
-    from genbounds.estimators.smooth import SmoothScore
+    from genbounds.estimators.smooth._score import SmoothScore
 
 Rows = NDArray[Any]
 

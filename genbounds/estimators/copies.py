@@ -24,8 +24,9 @@ from genbounds.diagnostics import warn_of
 from genbounds.estimators._mean import mean_by_design
 from genbounds.estimators._metric_spec import MetricSpec, prepared_by
 from genbounds.estimators.frechet._distance import FrechetReference
-from genbounds.estimators.kernels import check_directions, unit_rows
-from genbounds.estimators.neighbours import Neighbours, framing, nearest_rows, share_interval
+from genbounds.estimators.kernels._pair_kernels import check_directions, unit_rows
+from genbounds.estimators.neighbours._pairs import Neighbours, framing, nearest_rows
+from genbounds.estimators.neighbours._scored import share_interval
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.results import Diagnostic, Score
 from genbounds.samples import converted, features_of

@@ -257,11 +257,10 @@ def modes(fake: Any, real: Any, *, level: float = 0.95, seed: int = 0) -> Modes:
 def _side(name: str, x: Any) -> Checked:
     """Return one sample with its rows in the order in which they were given."""
     rows = validation.check_features(name, features_of(x), minimum=LEAST_ROWS)
-    validation.check_finite(name, rows)
     if not isinstance(x, Sample):
         side = check_sample(name, x, what={"fake": "generated", "real": "reference"}[name])
     elif x.weights is None:  # `check_sample` may put rows in another order
-        side = Checked(rows, design_of(name, x), True, row_ids(rows))
+        side = Checked(rows, design_of(name, x), True, row_ids(rows, name=name))
     else:
         raise InputError(
             "has weights, but here rows are counted: pass a Sample without them.", argument=name

@@ -21,12 +21,11 @@ from numpy.typing import NDArray
 
 from genbounds import files
 from genbounds._tables import AsJson
-from genbounds._text import quoted
+from genbounds._text import display, quoted
 from genbounds.core.moments import KEPT
 from genbounds.estimators import Moments
 from genbounds.features._encoder import Encoder, Kind
 from genbounds.features.sources import Given, Item, Source, item_names
-from genbounds.files import display
 from genbounds.origins import PART_KEY, PICTURES, Part, origin_warnings
 from genbounds.validation import InputError, as_numpy, check_count, check_finite
 

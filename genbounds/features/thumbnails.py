@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from genbounds._text import count
+from genbounds._text import count, display
 from genbounds.features._extract import SOURCE
 from genbounds.features.sources import Given, Source, is_media, item_names, open_source
-from genbounds.files import ITEMS_KEY, display, label_arrays, read_metadata
+from genbounds.files import ITEMS_KEY, label_arrays, read_metadata
 from genbounds.validation import InputError
 
 SIDE = 96

@@ -21,7 +21,7 @@ from genbounds.core.difference import EstimateDifference, average, difference
 from genbounds.core.estimate import Estimate, mean_variance, welch_degrees_of_freedom
 from genbounds.core.moments import EPS, Moments, row_moments
 from genbounds.estimators.frechet._distance import FrechetReference
-from genbounds.estimators.kernels import FoldedSample, folded, inspected_models, warnings_of
+from genbounds.estimators.kernels import _cross_fitted as crossed
 from genbounds.mixtures._kernel import Judged
 from genbounds.samples import Sample
 from genbounds.validation import Float
@@ -60,12 +60,12 @@ def frechet_mixture(models: Mapping[str, Any], real: Any, *, seed: int) -> Judge
         As `frechet_distance`; if there are too few rows, or strata of one row.
     """
     reference = check_rows("real", real, needs=NEEDS)
-    checked = inspected_models(models, needs=NEEDS, width=reference.rows.shape[1])
+    checked = crossed.inspected_models(models, needs=NEEDS, width=reference.rows.shape[1])
     # As given; of a dask array the rows, which are computed by now.
     whole = FrechetReference(reference.rows if is_dask_array(real) else real)
     given = [checked[name].rows if is_dask_array(x) else x for name, x in models.items()]
     alone = [whole.estimate(x, influences=False) for x in given]
-    *parts, real_part = folded([*checked.items(), ("", reference)], HALVES, seed)
+    *parts, real_part = crossed.folded([*checked.items(), ("", reference)], HALVES, seed)
     halves = [_Half([*parts, real_part], half) for half in range(HALVES)]
     weights = np.stack([least_distance(halves[1 - half].distance) for half in range(HALVES)])
     mixed = [half.mixed(shares) for half, shares in zip(halves, weights, strict=True)]
@@ -82,7 +82,7 @@ def frechet_mixture(models: Mapping[str, Any], real: Any, *, seed: int) -> Judge
         alone=alone,
         gains=[_mean_difference(pair, choice) for pair in zip(*gains, strict=True)],
         folds=HALVES,
-        warnings=warnings_of(checked, reference),
+        warnings=crossed.warnings_of(checked, reference),
     )
 
 
@@ -133,7 +133,7 @@ def _linear(estimate: Estimate) -> Estimate:
 class _Half:
     """One half of the rows of all samples, the reference last."""
 
-    def __init__(self, samples: Sequence[FoldedSample], half: int) -> None:
+    def __init__(self, samples: Sequence[crossed.FoldedSample], half: int) -> None:
         self._parts = []
         for sample in samples:
             rows = np.flatnonzero(sample.fold == half)

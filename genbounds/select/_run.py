@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from genbounds import validation
-from genbounds._text import quoted
+from genbounds._text import display, quoted
 from genbounds.arms import Arm
 from genbounds.core.checks import check_sample
 from genbounds.core.estimate import small_sample
 from genbounds.estimators import CustomMetric, Estimate, MetricSpec, Moments, metric_spec
-from genbounds.files import display, locked
+from genbounds.files import locked
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.select._arms import FunctionArm, digest_of
 from genbounds.select._loop import Loop, Settings

@@ -3,6 +3,3 @@
 `_score` has the public functions, `_exact` and `_methods` those that compute one. `_spectrum` finds
 eigenvalues, `_expansion` expands a score in them; `_ceiling` has intervals where none is normal.
 """
-
-from genbounds.estimators.vendi._score import RKE as RKE
-from genbounds.estimators.vendi._score import VENDI as VENDI
