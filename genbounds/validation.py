@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Collection, Iterator
+import sys
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from numbers import Integral, Real
@@ -70,10 +71,12 @@ def check_not_negative(name: str, value: object) -> float:
     return float(value)
 
 
-def check_positive(name: str, value: float, *, most: float = 1e300) -> float:
-    """Return `value` as a float if it is positive and at most `most`, hence finite."""
-    if not 0.0 < value <= most:
-        raise InputError(f"must be positive and at most {most:g}; got {value!r}.", argument=name)
+def check_positive(name: str, value: Any, *, most: float = sys.float_info.max) -> float:
+    """Return `value` as a float if it is a positive, finite number of at most `most`."""
+    legal = isinstance(value, Real) and not isinstance(value, bool)
+    if not (legal and 0.0 < value <= most):
+        limit = f" of at most {most:g}" if most < sys.float_info.max else ""
+        raise InputError(f"must be a positive, finite number{limit}; got {quoted(value)}.", name)
     return float(value)
 
 
@@ -126,15 +129,11 @@ def as_numpy(name: str, x: Any) -> NDArray[Any]:
     if any((base.__module__, base.__name__) == ("torch", "Tensor") for base in type(x).__mro__):
         return _tensor_as_numpy(name, x)
     if is_dask_array(x):
-        kept = f" and kept in {scratch_folder()} (TMPDIR)"
-        return np.asarray(on_dask(name, lambda: computed(x), kept))
-    try:
+        kept = f"kept in {scratch_folder()} (TMPDIR)"
+        with refused(name, f"is a dask array that cannot be computed and {kept}: "):
+            return computed(x)
+    with refused(name, "is not a rectangular array of numbers: "):
         array = np.asarray(x)
-    except MemoryError:
-        raise
-    except Exception as error:  # whatever `__array__` of somebody else raises
-        reason = said_by(error) or type(error).__name__
-        raise InputError(f"is not a rectangular array of numbers: {reason}.", name) from error
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
         raise InputError("has masked entries: drop those rows first.", argument=name)
     return array
@@ -150,31 +149,12 @@ def as_floats(name: str, x: Any) -> Float:
 
 
 def _tensor_as_numpy(name: str, x: Any) -> NDArray[Any]:
-    try:
+    # Sparse, quantised, without data; a subclass of somebody else.
+    with refused(name, "is a tensor that NumPy cannot hold (", "): pass a dense one"):
         x = x.detach().cpu()
         if x.is_floating_point() and str(x.dtype) not in TORCH_FLOATS:
             x = x.float()
         return np.asarray(x.numpy(force=True))
-    except MemoryError:
-        raise
-    except Exception as error:  # sparse, quantised, without data; a subclass of somebody else
-        raise InputError(
-            f"is a tensor that NumPy cannot hold ({said_by(error)}): pass a dense one.",
-            argument=name,
-        ) from error
-
-
-def on_dask(name: str, compute: Callable[[], Any], kept: str = "") -> Any:
-    """Return what dask computes; its failures are errors about `name`, as `InputError` are."""
-    try:
-        return compute()
-    except (MemoryError, InputError):
-        raise
-    except Exception as error:  # whatever a worker raises, or the disk
-        reason = said_by(error) or type(error).__name__
-        raise InputError(
-            f"is a dask array that cannot be computed{kept}: {reason}.", argument=name
-        ) from error
 
 
 def check_features(name: str, x: Any, *, minimum: int = 2) -> NDArray[Any]:
@@ -321,6 +301,18 @@ def about_model(model: str) -> Iterator[None]:
         yield
     except InputError as error:
         raise error.of_model(model) from error
+
+
+@contextmanager
+def refused(argument: str, before: str, after: str = "") -> Iterator[None]:
+    """Turn what an array of somebody else raises into one line, its reason between two texts."""
+    try:
+        yield
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:  # also of a worker of dask, or the disk
+        reason = said_by(error) or type(error).__name__
+        raise InputError(f"{before}{reason}{after}.", argument=argument) from error
 
 
 @contextmanager

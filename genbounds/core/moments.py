@@ -500,7 +500,8 @@ def _on_workers(
         pairs = zip(parts[::2], parts[1::2], strict=False)
         parts = [delayed(_joined)(*pair) for pair in pairs] + alone
     found: Moments
-    found, kept = validation.on_dask("x", parts[0].compute)
+    with validation.refused("x", "is a dask array that cannot be computed: "):
+        found, kept = parts[0].compute()
     if (found.n, found.d) != shape:
         raise InputError(f"has blocks that hold {(found.n, found.d)}, where {shape} was said.", "x")
     return found, kept

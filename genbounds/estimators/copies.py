@@ -129,10 +129,13 @@ class TrainingRows:
         authentic = self.authentic(seen.rows)
         design = seen.drawing
         found = mean_by_design(authentic.astype(np.float64), design)
-        # As many independent rows would show the share with this variance.
-        n, spread = float(design.units), found.value * (1.0 - found.value)
-        if not design.independent and found.variance > 0.0:
-            n = spread / found.variance
+        # As many independent rows would show the share with this variance, and their interval is
+        # exact for any number of them.
+        n, degrees, enough = float(design.units), math.inf, math.inf
+        if not design.independent:
+            degrees, enough = design.degrees_of_freedom, design.effective
+            if found.variance > 0.0:
+                n = found.value * (1.0 - found.value) / found.variance
         share = (found.value * n + ADDED) / (n + 2.0 * ADDED)
         error = replace(
             found.sample,
@@ -149,18 +152,11 @@ class TrainingRows:
             sample=error,
             lower_limit=0.0,
             upper_limit=1.0,
-            own_interval=share_interval(
-                found.value,
-                n,
-                degrees=math.inf if design.independent else design.degrees_of_freedom,
-            ),
+            own_interval=share_interval(found.value, n, degrees=degrees),
             warnings=(
                 *seen.warnings,
                 *self._warnings(seen),
-                # The interval of independent rows is exact for any number of them.
-                *small_sample(
-                    math.inf if design.independent else design.effective, units=design.free_units
-                ),
+                *small_sample(enough, units=design.free_units),
             ),
             assumptions=(
                 *found.assumptions,
@@ -318,14 +314,11 @@ class MifidReference:
         if cosine.value <= NO_DISTANCE:
             return (warn_of("rows-point-as-reference", cosine=number(cosine.value)),)
         if abs(cosine.value - self.threshold) <= NEAR * cosine.stderr:
-            return (
-                warn_of(
-                    "near-threshold",
-                    cosine=number(cosine.value),
-                    threshold=self.threshold,
-                    factor=number(1.0 / self.threshold),
-                ),
-            )
+            facts: dict[str, Any] = {
+                "threshold": self.threshold,
+                "factor": number(1.0 / self.threshold),
+            }
+            return (warn_of("near-threshold", cosine=number(cosine.value), **facts),)
         if cosine.value >= self.threshold:
             return ()
         return (warn_of("near-reference", cosine=number(cosine.value)),)
@@ -359,21 +352,17 @@ def cosine_distances(x: NDArray[Any], y: NDArray[Any]) -> Float:
     x, y : ndarray of shapes (n, d) and (m, d)
         Without zero rows.
     """
-    parts = []
+    smallest = np.full(len(x), np.inf)
     for start in range(0, len(x), BLOCK_ROWS):
-        one = unit_rows(x[start : start + BLOCK_ROWS])
-        nearest, largest = np.empty_like(one), np.full(len(one), -1.0)
+        one, found = unit_rows(x[start : start + BLOCK_ROWS]), smallest[start : start + BLOCK_ROWS]
         for first in range(0, len(y), BLOCK_ROWS):
             two = unit_rows(y[first : first + BLOCK_ROWS])
             cosines = one @ two.T
-            at = np.abs(cosines).argmax(axis=1)
-            best = cosines[np.arange(at.size), at]
-            better = np.abs(best) > largest
-            largest[better] = np.abs(best[better])
-            nearest[better] = two[at[better]] * np.where(best[better] < 0.0, -1.0, 1.0)[:, None]
-        gap = one - nearest  # of directions, whose products lose digits
-        parts.append(np.einsum("ij,ij->i", gap, gap) / 2.0)
-    return np.concatenate(parts)
+            nearest = np.abs(cosines).argmax(axis=1)
+            signs = np.where(cosines[np.arange(len(one)), nearest] < 0.0, -1.0, 1.0)
+            gap = one - signs[:, None] * two[nearest]  # of directions, whose products lose digits
+            np.minimum(found, np.einsum("ij,ij->i", gap, gap) / 2.0, out=found)
+    return smallest
 
 
 MIFID = MetricSpec(

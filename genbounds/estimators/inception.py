@@ -418,34 +418,21 @@ class RunningInception:
         self._squares += np.einsum("ij,ij->j", values, values)
 
     @property
-    def mean(self) -> Float:
-        """Mean posterior, shape (classes,)."""
-        return (self._origin + self._sums / self.n)[:-1]
+    def means(self) -> Float:
+        """Mean posterior and, last, mean conditional entropy; shape (classes + 1,)."""
+        return self._origin + self._sums / self.n
 
     @property
-    def entropy(self) -> float:
-        """Mean conditional entropy."""
-        return float(self._origin[-1] + self._sums[-1] / self.n)
-
-    @property
-    def class_variance(self) -> Float:
-        """Sample variance (divisor n - 1) of each class probability, shape (classes,)."""
-        return self._variances[:-1]
-
-    @property
-    def entropy_variance(self) -> float:
-        """Sample variance of the conditional entropy."""
-        return float(self._variances[-1])
-
-    @property
-    def _variances(self) -> Float:
+    def variances(self) -> Float:
+        """Sample variances (divisor n - 1) of the same."""
         return np.maximum(self._squares - self._sums**2 / self.n, 0.0) / (self.n - 1)
 
     def loss(self) -> float:
         """Minus the logarithm of the plug-in score; -inf before two rows."""
         if self.n < 2:
             return -math.inf
-        return self.entropy - float(scipy.special.entr(self.mean).sum())
+        means = self.means
+        return float(means[-1] - scipy.special.entr(means[:-1]).sum())
 
 
 def _prepare(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:

@@ -29,7 +29,14 @@ from genbounds.estimators.kernels import _pair_kernels as kernels
 from genbounds.estimators.kernels._distance import MINIMUM, NEEDS, KernelReference, lost_digits
 from genbounds.estimators.kernels._pair_kernels import PairKernel
 from genbounds.results import Diagnostic
-from genbounds.validation import Float, InputError, about_model, check_same_dimension, seeded
+from genbounds.validation import (
+    Float,
+    InputError,
+    about_model,
+    check_positive,
+    check_same_dimension,
+    seeded,
+)
 
 SECOND_ORDER_UNITS = 400
 """Units of a sample whose pairs give the second-order part of a variance."""
@@ -472,7 +479,7 @@ def crossed_squares(
     tuple of CrossedMeans and tuple of Diagnostic
     """
     seen = inspected_models(models, needs=NEEDS)
-    label = f"RBF kernel, bandwidth {kernels.check_bandwidth(bandwidth):.10g}"
+    label = f"RBF kernel, bandwidth {check_positive('bandwidth', bandwidth):.10g}"
     centre = np.mean([one.rows.mean(axis=0, dtype=np.float64) for one in seen.values()], axis=0)
     kernel = kernels.Radial(
         title="Vendi score of order 2 (RKE)",

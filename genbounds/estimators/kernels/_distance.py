@@ -32,7 +32,7 @@ from genbounds.core.moments import row_blocks, spread_rows
 from genbounds.core.scale import factor_of, scaled_back
 from genbounds.core.two_samples import shared_units
 from genbounds.diagnostics import warn_of
-from genbounds.estimators._metric_spec import MetricSpec, Prepare, prepared_by
+from genbounds.estimators._metric_spec import MetricSpec, prepared_by
 from genbounds.estimators.kernels import _pair_kernels as kernels
 from genbounds.estimators.kernels._estimate import Within, kernel_estimate
 from genbounds.estimators.kernels._pair_kernels import PairKernel, PolynomialKernel
@@ -362,7 +362,9 @@ class KernelReference:
             with validation.about_model(name):
                 validation.check_same_dimension("fake", rows.shape[1], "real", self.d)
                 largest = max(largest, self._checked("fake", rows))
-        return self._kernel.for_rows(largest)
+        kernel = self._kernel.for_rows(largest)
+        factor_of(kernel.unit, kernel.power)  # refuses what leaves double precision
+        return kernel
 
     @property
     def v_statistic(self) -> float:
@@ -370,27 +372,24 @@ class KernelReference:
         within, weights = self._prepared(self._kernel), self._weights
         return float(weights @ (within.others + weights * within.diagonal))
 
-    def pair_sum(self, one: Any, two: Any = None) -> float:
+    def pair_sum(self, one: NDArray[Any], two: NDArray[Any] | None = None) -> float:
         """Sum of the kernel, less its constant, over all pairs of a row of `one` and one of `two`.
 
         Parameters
         ----------
-        one : array_like of shape (n, d)
-        two : array_like of shape (k, d), optional
+        one : ndarray of shape (n, d)
+        two : ndarray of shape (k, d), optional
             By default the reference rows, by their weights.
 
         Returns
         -------
         float
         """
-        rows = validation.check_features("one", one, minimum=1)
-        if two is None:
-            others, weights = self._rows, self.n * self._weights
-        else:
-            others = validation.check_features("two", two, minimum=1)
-            weights = np.ones(len(others))
-        blocks = kernels.kernel_blocks(self._kernel, rows, others)
-        return float(kernels.weighted_sums(blocks, np.ones(len(rows)), weights)[0].sum())
+        others, weights = self._rows, self.n * self._weights
+        if two is not None:
+            others, weights = two, np.ones(len(two))
+        blocks = kernels.kernel_blocks(self._kernel, one, others)
+        return float(kernels.weighted_sums(blocks, np.ones(len(one)), weights)[0].sum())
 
     def _checked(self, name: str, rows: NDArray[Any]) -> float:
         """Check the rows; return the largest length of one."""
@@ -521,43 +520,44 @@ class RunningKid(GrowingPairs):
         return within + reference.v_statistic - 2.0 * self._crossed / (n * reference.n)
 
 
-def _prepare(kernel: str) -> Prepare:
-    return partial(
+def _spec(name: str, kernel: str, **said: Any) -> MetricSpec:
+    prepare = partial(
         prepared_by,
         partial(KernelReference, kernel=kernel),
         follow=RunningKid,
         minimum=LEAST_ROWS,
         sampled_reference=True,
     )
+    return MetricSpec(name=name, prepare=prepare, **said)
 
 
-KID = MetricSpec(
-    name="kid",
-    prepare=_prepare("polynomial"),
+KID = _spec(
+    "kid",
+    "polynomial",
     options=("degree", "gamma", "offset"),
     title="Kernel Inception distance",
     summary="kernel Inception distance: squared MMD, polynomial kernel, all pairs",
 )
 
-CMMD = MetricSpec(
-    name="cmmd",
-    prepare=_prepare("cmmd"),
+CMMD = _spec(
+    "cmmd",
+    "cmmd",
     options=("bandwidth",),
     title="CMMD",
     summary="squared MMD of rows of length one, RBF kernel of bandwidth 10, × 1000",
 )
 
-KAD = MetricSpec(
-    name="kad",
-    prepare=_prepare("kad"),
+KAD = _spec(
+    "kad",
+    "kad",
     options=("bandwidth",),
     title="Kernel audio distance",
     summary="kernel audio distance: squared MMD, RBF kernel of median width, × 100",
 )
 
-ENERGY = MetricSpec(
-    name="energy",
-    prepare=_prepare("energy"),
+ENERGY = _spec(
+    "energy",
+    "energy",
     title="Energy distance",
     summary="energy distance: squared MMD with the kernel -‖x-y‖, no parameters",
     unit="feature units",

@@ -272,16 +272,15 @@ def check_kernel(kernel: Any, bandwidth: Any) -> str:
             f"is for the kernels 'rbf' and 'laplace'; {name!r} has none.", argument="bandwidth"
         )
     if bandwidth is not None:
-        kernels.check_bandwidth(bandwidth)
+        validation.check_positive("bandwidth", bandwidth)
     return name
 
 
 def _scaled_rows(given: NDArray[Any], name: str, bandwidth: float | None) -> KernelRows:
     """Rows in units of the bandwidth, about a centre: rounding sees it, distances do not."""
     chosen_by_median = bandwidth is None
-    bandwidth = kernels.check_bandwidth(
-        kernels.median_bandwidth(given, kernel=name) if bandwidth is None else bandwidth
-    )
+    if bandwidth is None:
+        bandwidth = kernels.median_bandwidth(given, kernel=name)
     with np.errstate(over="ignore", invalid="ignore"):
         centre = given.mean(axis=0, dtype=np.float64)
     rows, largest = _scaled(given, centre, bandwidth, given.dtype)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import comb, inf, log10, sqrt
-from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genbounds import validation
-from genbounds._text import quoted
 from genbounds.core.moments import is_narrow, row_blocks
 from genbounds.core.scale import power_of, unit_of
 from genbounds.validation import Float, InputError
@@ -56,17 +54,6 @@ class PolynomialKernel:
 
 
 Kernel = str | PolynomialKernel | KernelFunction
-
-
-def check_bandwidth(bandwidth: Any, name: str = "bandwidth") -> float:
-    """Return a positive, finite bandwidth as a float."""
-    if isinstance(bandwidth, bool) or not (
-        isinstance(bandwidth, Real) and 0.0 < float(bandwidth) < inf
-    ):
-        raise InputError(
-            f"must be a positive, finite number; got {quoted(bandwidth)}.", argument=name
-        )
-    return float(bandwidth)
 
 
 def median_bandwidth(x: Any, *, kernel: str = "rbf") -> float:
@@ -132,10 +119,12 @@ DECADES = 250
 
 KERNELS = ("polynomial", "rbf", "cmmd", "kad", "energy")
 
-TITLES = {"rbf": "squared MMD, RBF kernel", "cmmd": "CMMD", "kad": "kernel audio distance"}
-
-FACTORS = {"rbf": 1.0, "cmmd": 1000.0, "kad": 100.0}
-"""By which the published scores are multiplied."""
+RADIAL = {
+    "rbf": ("squared MMD, RBF kernel", 1.0),
+    "cmmd": ("CMMD", 1000.0),
+    "kad": ("kernel audio distance", 100.0),
+}
+"""Titles, and by what the published scores are multiplied."""
 
 CMMD_BANDWIDTH = 10.0
 
@@ -489,7 +478,10 @@ def _radial(name: str, bandwidth: Any, rows: NDArray[Any], largest: float) -> Ra
             f"the bandwidth, {bandwidth:.6g} by the median heuristic on the reference, is fixed",
         )
     several = isinstance(bandwidth, (Sequence, np.ndarray)) and not isinstance(bandwidth, str)
-    bandwidths = tuple(map(check_bandwidth, bandwidth if several else [bandwidth]))
+    bandwidths = tuple(
+        validation.check_positive("bandwidth", one)
+        for one in (bandwidth if several else [bandwidth])
+    )
     if not bandwidths:
         raise InputError("is empty: give one bandwidth or several.", argument="bandwidth")
     size = 1.0 if directions else largest
@@ -504,9 +496,9 @@ def _radial(name: str, bandwidth: Any, rows: NDArray[Any], largest: float) -> Ra
     values = ", ".join(f"{b:.10g}" for b in bandwidths)
     of_what = " of rows of length one" if directions else ""
     label = f"RBF kernel{of_what}, bandwidth{'s' * (len(bandwidths) > 1)} {values}"
-    factor = FACTORS[name]
+    title, factor = RADIAL[name]
     return Radial(
-        title=TITLES[name],
+        title=title,
         label=label if factor == 1.0 else f"{label}, times {factor:g}",
         bandwidths=bandwidths,
         near_one=tuple(spread * (bandwidths[0] / b) ** 2 <= 1.0 for b in bandwidths),

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.core.estimate import Estimate
-from genbounds.estimators.kernels._pair_kernels import check_bandwidth, median_bandwidth
+from genbounds.estimators.kernels._pair_kernels import median_bandwidth
 from genbounds.samples import Sample
-from genbounds.validation import Float, InputError, check_features
+from genbounds.validation import Float, InputError, check_features, check_positive
 
 SAME_PROMPT = 1e-4
 """Difference of features, in bandwidths, below which two prompts are one."""
@@ -76,7 +76,7 @@ def beside_prompts(
 
 def _in_bandwidths(samples: list[Float], name: str, given: Any) -> list[Float]:
     """Divide rows by the bandwidth that is given, or by the median distance of the last sample."""
-    unit = median_bandwidth(samples[-1]) if given is None else check_bandwidth(given, name)
+    unit = median_bandwidth(samples[-1]) if given is None else check_positive(name, given)
     return [x / unit for x in samples]
 
 

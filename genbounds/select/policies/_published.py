@@ -420,10 +420,10 @@ class IsUcb(IndexPolicy):
             n=sums.n,
             delta=state.error / (state.horizon if self.source == "m25" else 1),
             d=sums.classes,
-            mean_posterior=sums.mean,
-            posterior_variance=sums.class_variance,
-            mean_entropy=sums.entropy,
-            entropy_variance=sums.entropy_variance,
+            mean_posterior=sums.means[:-1],
+            posterior_variance=sums.variances[:-1],
+            mean_entropy=float(sums.means[-1]),
+            entropy_variance=float(sums.variances[-1]),
             entropy_limit=self.entropy_limit or math.log(sums.classes),
         )
         return -float(optimistic)

@@ -227,6 +227,14 @@ def test_features_of_extreme_size(name, factor):
     assert other.stderr == pytest.approx(unit * one.stderr, rel=1e-9, abs=0.0)
 
 
+@pytest.mark.parametrize(("degree", "factor"), [(2, 1e-200), (3, 1e-100), (3, 1e150)])
+def test_a_polynomial_without_offset_of_features_beyond_double_precision(degree, factor):
+    x, y = factor * np.random.default_rng(0).normal(size=(2, 50, 4))
+    kernel = PolynomialKernel(degree=degree, offset=0.0)
+    with pytest.raises(gb.InputError, match="multiply the features"):
+        gb.kernel_distance(x, y, kernel=kernel)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["kad", "kid"])
 def test_torch_and_single_precision(name):
