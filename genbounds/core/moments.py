@@ -499,7 +499,6 @@ def _on_workers(
         alone = parts[-1:] if len(parts) % 2 else []
         pairs = zip(parts[::2], parts[1::2], strict=False)
         parts = [delayed(_joined)(*pair) for pair in pairs] + alone
-    found: Moments
     with validation.refused("x", "is a dask array that cannot be computed: "):
         found, kept = parts[0].compute()
     if (found.n, found.d) != shape:
