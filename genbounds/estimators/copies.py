@@ -311,17 +311,12 @@ class MifidReference:
 
     def _warnings(self, cosine: Estimate) -> tuple[Diagnostic, ...]:
         """Warn of the jump of the score, and of what copies do to the distance."""
+        mean, at, factor = number(cosine.value), self.threshold, number(1.0 / self.threshold)
         if cosine.value <= NO_DISTANCE:
-            return (warn_of("rows-point-as-reference", cosine=number(cosine.value)),)
-        if abs(cosine.value - self.threshold) <= NEAR * cosine.stderr:
-            facts: dict[str, Any] = {
-                "threshold": self.threshold,
-                "factor": number(1.0 / self.threshold),
-            }
-            return (warn_of("near-threshold", cosine=number(cosine.value), **facts),)
-        if cosine.value >= self.threshold:
-            return ()
-        return (warn_of("near-reference", cosine=number(cosine.value)),)
+            return (warn_of("rows-point-as-reference", cosine=mean),)
+        if abs(cosine.value - at) <= NEAR * cosine.stderr:
+            return (warn_of("near-threshold", cosine=mean, threshold=at, factor=factor),)
+        return (warn_of("near-reference", cosine=mean),) if cosine.value < at else ()
 
 
 def _ratio(distance: Estimate, cosine: Estimate, estimator: str) -> Estimate:
