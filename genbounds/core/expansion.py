@@ -221,32 +221,62 @@ def expand(
     """
     if design is not None and design.seed is not None:
         return _expand_crossed(form, design, bias_only=bias_only), 0.0
-    alone = design is None or design.independent
-    curvature = None if bias_only else form.weighted()
-    sums = _UnitSums(form, None if alone else design, bias_only, curvature)
-    for _ in sums.add_rows(part_rows) if alone else sums.add_units(part_rows):
+    grouped = None if design is None or design.independent else design
+    sums = _UnitSums(form, grouped, bias_only, None if bias_only else form.weighted())
+    shuffler = np.random.default_rng(form.seed)
+    parts: Iterable[Any] = [None]
+    if grouped is not None:
+        parts = _parts_of_cells(form, grouped, part_rows)
+    elif part_rows is not None and part_rows < form.rows_at_hand:
+        parts = random_parts(form.seed, form.rows_at_hand, part_rows)
+    for part in parts:
+        if grouped is None:
+            sums.add_rows(part, shuffler)
+        else:
+            sums.add_cells(part)
         error, noise = sums.error(noise_factor)
         if noise <= PART_NOISE * error.variance:
             break
     return (error if design is None else replace(error, units=design.labels)), noise
 
 
+def _parts_of_cells(
+    form: Form, design: Design, part_rows: int | None = None
+) -> Iterator[list[Groups]]:
+    """Yield cells of units in blocks: of `part_rows` rows or a few more, then one block a time."""
+    used, enough = 0, form.n
+    if part_rows is not None and not design.weighted:
+        enough = min(part_rows, form.n)
+    size = min(max(64, BLOCK_BYTES // (8 * form.width)), enough)
+    cells = design.cells(np.random.default_rng(form.seed))
+    ends = np.cumsum(design.row_counts[cells.numbers])[cells.starts[1:] - 1]
+    start = 0
+    part: list[Groups] = []
+    while start < len(cells):
+        stop = min(int(np.searchsorted(ends, used + size)) + 1, len(cells))
+        part.append(cells.take(np.arange(start, stop)))
+        start, used = stop, int(ends[stop - 1])
+        if used >= enough:
+            yield part
+            part = []
+
+
 def _expand_crossed(form: Form, design: Design, *, bias_only: bool) -> SampleError:
     """Expand in groups as without seeds, and add what seeds do (`core.crossed`)."""
     sums = _UnitSums(form, design, bias_only, None if bias_only else form.weighted())
-    list(sums.add_units(None))
+    sums.add_cells(*_parts_of_cells(form, design))
+    seeds, cells = seeds_and_cells(design)
+    own = sums.row_squares
+    if cells.units < design.n:
+        in_cells = _UnitSums(form, cells, bias_only=True)
+        in_cells.add_cells(*_parts_of_cells(form, cells))
+        own = in_cells.squares
     error, _ = sums.error(1.0)
     linear = np.zeros(design.n)
     for rows, values in sums.row_linear:
         linear[rows] = values
-    seeds, cells = seeds_and_cells(design)
     of_seeds = np.split(seeds.rows.numbers, seeds.rows.starts[1:-1])
     squares = np.array([form.square_of(rows, design.weights[rows]) for rows in of_seeds])
-    own = np.concatenate(sums.row_own).sum()
-    if cells.units < design.n:
-        in_cells = _UnitSums(form, cells, True, None)
-        list(in_cells.add_units(None))
-        own = in_cells.squares
     bias = crossed_bias((design, seeds, cells), (sums.squares, squares.sum(), own))
     error = replace(error, units=design.labels, bias=bias)
     return with_seeds(error, error_of_seeds(seeds, linear, squares))
@@ -254,125 +284,97 @@ def _expand_crossed(form: Form, design: Design, *, bias_only: bool) -> SampleErr
 
 @dataclass
 class _UnitSums:
-    """Sums over the units of a sample, a block of rows at a time."""
+    """Sums over the units of a sample, a part of them at a time."""
 
     form: Form
     design: Design | None
     bias_only: bool
-    curvature: WeightedSums | None
-    numbers: list[Index] = field(default_factory=list)
-    linear: list[Float] = field(default_factory=list)  # Σ w IF of every unit
-    own: list[Float] = field(default_factory=list)  # M_II
-    row_own: list[Float] = field(default_factory=list)  # Σ w² h(x, x) of the rows of units
-    known: list[Float] = field(default_factory=list)  # the known part of that
+    curvature: WeightedSums | None = None
+    columns: list[tuple[Float, Float]] = field(default_factory=list)  # Σ w IF and M_II of units
+    # Where these are not all in their order: their numbers, and the known part of Σ w² h(x, x).
+    numbered: list[tuple[Index, Float]] = field(default_factory=list)
     products: list[Float] = field(default_factory=list)  # M_IJ of random pairs
     row_linear: list[tuple[Index, Float]] = field(default_factory=list)  # w IF of these rows
+    row_squares = 0.0  # Σ w² h(x, x)
     squares = 0.0  # Σ M_II of units that are not centred
     diagonal = 0.0  # Σ G_I² M_II
     centre: float | None = None  # of the steps of units
 
-    def add_rows(self, part_rows: int | None) -> Iterator[None]:
-        """Absorb independent rows, one random part after another; all at once without its size."""
+    def add_rows(self, part: Index | None, shuffler: np.random.Generator) -> None:
+        """Absorb independent rows: those with these numbers, or all."""
         form, n = self.form, self.form.n
         centre = 0.0 if self.curvature is None else self.curvature.centre
-        shuffler = np.random.default_rng(form.seed)
-        parts: Iterable[Index | None] = [None]
-        if part_rows is not None and part_rows < form.rows_at_hand:
-            parts = random_parts(form.seed, form.rows_at_hand, part_rows)
-        for part in parts:
-            for at, block in form.blocks(part):
-                influence, own, known = form.terms(block, at)
-                linear, own = (influence - centre) / n, own / n**2
-                self.linear.append(linear)
-                self.own.append(own)
-                if part is not None or form.rows_at_hand < n:
-                    self.numbers.append(at if part is None else part[at])
-                    self.known.append(np.broadcast_to(known, own.shape) / n**2)
-                if self.bias_only:
-                    continue
-                order = shuffler.permutation(at.size)  # pairs must not follow the order of a file
-                half = order.size // 2
-                i, j = order[:half], order[half : 2 * half]
-                if form.partners:
-                    count = form.rows_at_hand if part is None else part.size
-                    most = max(2, form.paired_rows * order.size // count)
-                    i = np.tile(order[:most], form.partners)
-                    j = np.concatenate([np.roll(order[:most], 1 + k) for k in range(form.partners)])
-                self.products.append(_across(form, block, i, block, j) / n**2)
-                if self.curvature is not None:
-                    steps = linear - 2.0 * own
-                    # A constant leaves the square as it is, h having mean zero, but not the
-                    # diagonal. That of the first block is near enough to the one of all.
-                    self.centre = float(steps.mean()) if self.centre is None else self.centre
-                    steps -= self.centre
-                    self.curvature.add(block, steps / n)
-                    self.diagonal += float(steps**2 @ own)
-            yield
-
-    def add_units(self, part_rows: int | None) -> Iterator[None]:
-        """Absorb whole cells of units, likewise; the rows of a part are its size or a few more."""
-        form, design = self.form, self.design
-        assert design is not None
-        used, enough = 0, form.n
-        if part_rows is not None and not design.weighted:
-            enough = min(part_rows, form.n)
-        size = min(max(64, BLOCK_BYTES // (8 * form.width)), enough)
-        cells = design.cells(np.random.default_rng(form.seed))
-        ends = np.cumsum(design.row_counts[cells.numbers])[cells.starts[1:] - 1]
-        start = 0
-        while start < len(cells):
-            stop = min(int(np.searchsorted(ends, used + size)) + 1, len(cells))
-            self._add_cells(cells.take(np.arange(start, stop)))
-            start, used = stop, int(ends[stop - 1])
-            if used >= enough:
-                yield
-
-    def _add_cells(self, cells: Groups) -> None:
-        """Absorb cells of units, all rows as one block."""
-        form, design = self.form, self.design
-        assert design is not None
-        units = cells.numbers
-        rows, starts = design.rows.take(units)
-        block, weights = form.block(rows), design.weights[rows]
-        centre = 0.0 if self.curvature is None else self.curvature.centre
-        influence, own, known = form.terms(block, rows)
-        self.row_linear.append((rows, weights * influence))
-        linear = np.add.reduceat(weights * (influence - centre), starts[:-1])
-        row_own = np.add.reduceat(weights**2 * own, starts[:-1])
-        mass = np.maximum(design.mass[units], np.finfo(np.float64).tiny)
-        own = row_own + 2.0 * _products(form, block, weights, pairs_within(starts), starts.size - 1)
-        self.squares += float(own.sum())
-        pairs: Index = np.zeros((2, 0), dtype=np.intp)
-        crossed = np.zeros(0)
-        if design.stratified:
-            # The mean of h over pairs of a stratum, by weight, is taken off: 0 where there is one.
-            one, two, _ = pairs_within(cells.starts)
-            pairs = np.stack([one, two])
-            crossed = _products(form, block, weights, _rows_of(starts, one, two), one.size)
-            ratio = mass[one] / mass[two]
-            each = np.append(crossed * ratio, crossed / ratio)
-            shared = sums_by(pairs.ravel(), each, own.size)
-            own = own - shared / np.repeat(cells.sizes - 1.0, cells.sizes)
-        else:
-            own = own * design.own_factor[units]
-        self.numbers.append(units)
-        self.linear.append(linear)
-        self.own.append(own)
-        self.row_own.append(row_own)
-        self.known.append(np.add.reduceat(weights**2 * known, starts[:-1]))
-        if self.bias_only:
-            return
-        self._add_pairs(contrasts(block, starts, cells.starts, weights, design.stratified))
-        if self.curvature is not None:
-            steps = linear - 2.0 * own
-            if design.stratified:
-                steps = _within_cells(steps, mass, cells)
-                self.diagonal += 2.0 * float((steps[pairs[0]] * steps[pairs[1]]) @ crossed)
-            else:
+        for at, block in form.blocks(part):
+            influence, own, known = form.terms(block, at)
+            linear, own = (influence - centre) / n, own / n**2
+            self.columns.append((linear, own))
+            if part is not None or form.rows_at_hand < n:
+                known = np.broadcast_to(known, own.shape) / n**2
+                self.numbered.append((at if part is None else part[at], known))
+            self.row_squares += float(own.sum())
+            if self.bias_only:
+                continue
+            order = shuffler.permutation(at.size)  # pairs must not follow the order of a file
+            half = order.size // 2
+            i, j = order[:half], order[half : 2 * half]
+            if form.partners:
+                count = form.rows_at_hand if part is None else part.size
+                most = max(2, form.paired_rows * order.size // count)
+                i = np.tile(order[:most], form.partners)
+                j = np.concatenate([np.roll(order[:most], 1 + k) for k in range(form.partners)])
+            self.products.append(_across(form, block, i, block, j) / n**2)
+            if self.curvature is not None:
+                steps = linear - 2.0 * own
+                # A constant leaves the square as it is, h having mean zero, but not the
+                # diagonal. That of the first block is near enough to the one of all.
                 self.centre = float(steps.mean()) if self.centre is None else self.centre
                 steps -= self.centre
-            self.diagonal += float(steps**2 @ own)
-            self.curvature.add(block, weights * np.repeat(steps, np.diff(starts)))
+                self.curvature.add(block, steps / n)
+                self.diagonal += float(steps**2 @ own)
+
+    def add_cells(self, part: Sequence[Groups]) -> None:
+        """Absorb cells of units, all rows of several as one block."""
+        form, design = self.form, self.design
+        assert design is not None
+        centre = 0.0 if self.curvature is None else self.curvature.centre
+        for cells in part:
+            units = cells.numbers
+            rows, starts = design.rows.take(units)
+            block, weights = form.block(rows), design.weights[rows]
+            influence, own, known = form.terms(block, rows)
+            self.row_linear.append((rows, weights * influence))
+            linear = np.add.reduceat(weights * (influence - centre), starts[:-1])
+            row_own = np.add.reduceat(weights**2 * own, starts[:-1])
+            mass = np.maximum(design.mass[units], np.finfo(np.float64).tiny)
+            mixed = _products(form, block, weights, pairs_within(starts), starts.size - 1)
+            own = row_own + 2.0 * mixed
+            self.row_squares += float(row_own.sum())
+            self.squares += float(own.sum())
+            if design.stratified:
+                # The mean of h over pairs of a stratum, by weight, is taken off: 0 if there is one.
+                one, two, _ = pairs_within(cells.starts)
+                crossed = _products(form, block, weights, _rows_of(starts, one, two), one.size)
+                ratio = mass[one] / mass[two]
+                each = np.append(crossed * ratio, crossed / ratio)
+                shared = sums_by(np.append(one, two), each, own.size)
+                own = own - shared / np.repeat(cells.sizes - 1.0, cells.sizes)
+            else:
+                own = own * design.own_factor[units]
+            self.columns.append((linear, own))
+            self.numbered.append((units, np.add.reduceat(weights**2 * known, starts[:-1])))
+            if self.bias_only:
+                continue
+            self._add_pairs(contrasts(block, starts, cells.starts, weights, design.stratified))
+            if self.curvature is not None:
+                steps = linear - 2.0 * own
+                if design.stratified:
+                    steps = _within_cells(steps, mass, cells)
+                    self.diagonal += 2.0 * float((steps[one] * steps[two]) @ crossed)
+                else:
+                    self.centre = float(steps.mean()) if self.centre is None else self.centre
+                    steps -= self.centre
+                self.diagonal += float(steps**2 @ own)
+                self.curvature.add(block, weights * np.repeat(steps, np.diff(starts)))
 
     def _add_pairs(self, steps: Steps) -> None:
         """M_IJ of random pairs of steps from different cells, for E M_IJ²."""
@@ -388,50 +390,50 @@ class _UnitSums:
 
     def error(self, noise_factor: float) -> tuple[SampleError, float]:
         """Bring together what was absorbed so far, and say what is noise of a part."""
-        form = self.form
-        units = form.n if self.design is None else self.design.units
-        linear, own = np.concatenate(self.linear), np.concatenate(self.own)
-        row_own = own if self.design is None else np.concatenate(self.row_own)
+        form, design = self.form, self.design
+        units = form.n if design is None else design.units
+        linear, own = map(np.concatenate, zip(*self.columns, strict=True))
         used = linear.size
-        share, whole = units / used, used == units
-        known, known_bias = np.zeros(1), 0.0
-        if not whole:  # else their own mean is better: known means belong to exact coordinates
-            known, known_bias = np.concatenate(self.known), form.known_mean / form.n
-        elif self.numbers:
-            place = np.argsort(np.concatenate(self.numbers))
-            linear, own, row_own = linear[place], own[place], row_own[place]
-        if self.design is None:
-            divided = form.n / form.divisor
-            freedom = used - 1.0
+        whole, times = used == units, units / used  # a sum over the units used to one over all
+        known, known_bias = np.zeros(1), form.known_mean / form.n
+        if self.numbered:
+            numbers, known = map(np.concatenate, zip(*self.numbered, strict=True))
+        if whole:  # their own mean is better: known means belong to exact coordinates
+            known, known_bias = np.zeros(1), 0.0
+            if self.numbered:
+                place = np.argsort(numbers)
+                linear, own = linear[place], own[place]
+        if design is None:
+            bessel, freedom = form.n / form.divisor, used - 1.0
             factor: Float | float = used / freedom
             linear -= 2.0 * own
-            linear -= linear.mean()
-            loo = linear
+            loo = linear - linear.mean()
         else:
-            divided = 1.0
-            part = self.design if whole else self.design.of_units(np.concatenate(self.numbers))
+            bessel = 1.0
+            part = design if whole else design.of_units(numbers)
             factor, freedom = part.residual_factor, part.degrees_of_freedom
             # Not every score centres its influences: a unit with more rows must not bring their
             # mean.
             linear = part.deviations(linear)
             own = own + part.ratio_bias(linear, own if part.stratified else part.alone(own))
             loo = part.deviations(linear - 2.0 * own)
-        first = share * float((factor * loo) @ loo)
+        first = times * float((factor * loo) @ loo)
         pairs = np.concatenate(self.products) if self.products else np.zeros(1)
         second = 2.0 * units**2 * float((pairs**2).mean())
-        rest = own - known
-        bias = share * float(rest.sum()) + known_bias
+        unknown = own - known
+        bias = times * float(unknown.sum()) + known_bias
+        of_rows = times * (self.row_squares - float(known.sum())) + known_bias
         pair_variance = min(second, 2.0 * bias**2)  # Σ M_IJ² is at most (tr M)²
         if not form.bounded:  # a pair of outliers can make it anything
             second = min(second, first)
-        noise = noise_factor * (1.0 - 1.0 / share) * float(np.var(rest)) * used * share**2
+        noise = noise_factor * (1.0 - 1.0 / times) * float(np.var(unknown)) * used * times**2
         curvature = 0.0
         if self.curvature is not None:
-            curvature = share**2 * (self.curvature.square() - self.diagonal)
+            curvature = times**2 * (self.curvature.square() - self.diagonal)
         most = float(np.sqrt(pair_variance / 2.0))  # no direction has more
         # On the scale of influences: a sum of squares over used² is the variance.
         influence = typical = np.sqrt(units * used) * loo
-        if self.design is not None and not self.design.weighted:
+        if design is not None and not design.weighted:
             # Sizes of groups are known, and allowed for: a large group alone is no heavy tail.
             typical = influence / np.sqrt(part.mass / part.mass.mean())
         error = SampleError(
@@ -439,8 +441,8 @@ class _UnitSums:
             variance=max(first - second, second) + noise,
             degrees_of_freedom=freedom,
             influence=np.sqrt(factor * (1.0 - 1.0 / units)) * influence if whole else None,
-            bias=divided * bias,
-            row_bias=divided * (share * float((row_own - known).sum()) + known_bias),
+            bias=bessel * bias,
+            row_bias=bessel * of_rows,
             curvature=curvature,
             lean=float(np.clip(curvature / first, -most, most)) if first > 0.0 else 0.0,
             quadratic_variance=second,

@@ -212,22 +212,28 @@ class FrechetPair:
             return self._with_shared_units(errors, self.common)
         if self.fake.n is None or self.real.n is None:
             return PairError(errors, bias)
+        # Σ M_IJ² over units of one sample and of the other.
         if len(self.forms) < 2:
-            return PairError(self._with_known_moments(errors, self.fake.n * self.real.n), bias)
-        if not (self.fake.independent and self.real.independent):
+            product = float((self.fake.cov * self.real.cov).sum())
+            hessian = RootHessian(self.directions.roots)
+            square = _gaussian.gaussian_square(hessian, product) / (self.fake.n * self.real.n)
+        elif not (self.fake.independent and self.real.independent):
             square = two_samples.mixed_square((self.forms[0], self.forms[1]), self.designs)
         else:
-            form = self.forms[0]
-            most = int(np.clip(PAIR_WORK // form.width**2, LEAST_PAIRS, MOST_PAIRS))
-            rngs = (np.random.default_rng(PAIRING_SEED + k) for k in (0, 1))
-            x, y = (
-                form.block(rng.integers(form.rows_at_hand, size=most))
-                for form, rng in zip(self.forms.values(), rngs, strict=True)
-            )
-            k = np.arange(most)
-            square = float(np.mean(form.across(x, k, y, k) ** 2))
-            square /= self.fake.n * self.real.n
-        return PairError(with_mixed_term(errors, 2.0 * square), bias)
+            most = int(np.clip(PAIR_WORK // self.forms[0].width ** 2, LEAST_PAIRS, MOST_PAIRS))
+            blocks = []
+            for k, form in self.forms.items():
+                rng = np.random.default_rng(PAIRING_SEED + k)
+                blocks.append(form.block(rng.integers(form.rows_at_hand, size=most)))
+            at = np.arange(most)
+            products = form.across(blocks[0], at, blocks[1], at)
+            square = float(np.mean(products**2)) / (self.fake.n * self.real.n)
+        freed = with_mixed_term(errors, 2.0 * square)
+        for k, (side, error) in enumerate(zip(self.samples, errors, strict=True)):
+            if side.some_rows is None:  # the first order of moments alone is free of that noise
+                more = error.variance + 2.0 * square
+                freed[k] = replace(error, variance=more, mixed_variance=2.0 * square)
+        return PairError(freed, bias)
 
     def bias(self) -> float:
         """Second-order bias alone, as in `expand`."""
@@ -299,21 +305,6 @@ class FrechetPair:
 
     # Samples of which only moments are known ------------------------------------------------------
 
-    def _with_known_moments(self, errors: Sequence[SampleError], pairs: int) -> list[SampleError]:
-        """Correct the errors for the noise of the other sample, where it shows in them.
-
-        From moments alone the first order is free of it: the mixed term is added.
-        """
-        product = float((self.fake.cov * self.real.cov).sum())
-        hessian = RootHessian(self.directions.roots)
-        share = 2.0 * _gaussian.gaussian_square(hessian, product) / pairs
-        found = with_mixed_term(errors, share)
-        for k, (side, error) in enumerate(zip(self.samples, errors, strict=True)):
-            if side.some_rows is None:
-                more = error.variance + share
-                found[k] = replace(error, variance=more, mixed_variance=share)
-        return found
-
     def _fourth_rows(self, k: int) -> tuple[Float, Float] | None:
         """Rows that lend their fourth moments to a sample of which only moments are known.
 
@@ -379,35 +370,36 @@ def debias_by_expansion(pair: FrechetPair, directions: int) -> Estimate:
     samples, roots = pair.samples, pair.directions.roots
     expanded, plain = pair.expand(), pair.plugin()
     errors, shared, shared_variance = expanded.errors, expanded.shared, expanded.shared_variance
-    worst, small = 1.0, [False, False]
-    warnings: list[Diagnostic] = []
-    for k, (name, side, error) in enumerate(zip(SIDES, samples, errors, strict=True)):
+    # The bias that one independent Gaussian row would have: of the root alone, and of everything.
+    gaussian_root = gaussian_bias(0.0, roots, 1.0)
+    gaussian = gaussian_root + float(roots.sum())
+    heaviest, small, excess = 1.0, [False, False], {}
+    for k, (side, error) in enumerate(zip(samples, errors, strict=True)):
         if side.rows is None or side.n is None:
             continue
-        # How many times the bias of independent Gaussian rows its own is: of the root alone by its
-        # tails, and of everything by tails and dependence, which is as fewer rows.
-        root, whole = (gaussian_bias(0.0, roots, n) for n in (side.effective, side.n))
-        tails = (error.row_bias - side.trace / side.effective) / root if root > 0.0 else 1.0
-        whole += float(roots.sum()) / side.n
-        times = max(error.bias / whole, 1.0) if whole > 0.0 else 1.0
+        tails = times = 1.0  # the bias over that: by tails, and by tails and dependence
+        if roots.size:
+            tails = (side.effective * error.row_bias - side.trace) / gaussian_root
+            times = max(side.n * error.bias / gaussian, 1.0)
+        heaviest, excess[k] = max(heaviest, tails), (side.n, times)
         rows = side.n if side.independent else side.n / times
         small[k] = rows / directions < max(SPLIT_RATIO, EFFECTIVE_RATIO * tails)
-        worst = max(worst, tails)
-        if (ratio := side.n / times / max(roots.size, 1)) < EFFECTIVE_RATIO:
-            doubt = warn_of(
-                "tails-as-few" if side.independent else "dependent-as-few",
-                times=times,
-                n=side.n,
-                name=name,
-                ratio=ratio,
-                least=EFFECTIVE_RATIO,
-            )
-            warnings.append(doubt)
-    ratio = min(side.effective for side in samples) / directions
-    if ratio < FEW_RATIO:  # says all: too few even if rows were independent
-        warnings = [warn_of("few-per-dimension", ratio=ratio, least=FEW_RATIO)]
-    elif all(side.independent for side in samples):
-        warnings = []
+    few, doubts = min(side.effective for side in samples) / directions, []
+    if few < FEW_RATIO:  # says all: too few even if rows were independent
+        doubts = [warn_of("few-per-dimension", ratio=few, least=FEW_RATIO)]
+    elif not all(side.independent for side in samples):
+        for k, (n, times) in excess.items():
+            ratio = n / times / max(roots.size, 1)
+            if ratio < EFFECTIVE_RATIO:
+                doubt = warn_of(
+                    "tails-as-few" if samples[k].independent else "dependent-as-few",
+                    times=times,
+                    n=n,
+                    name=SIDES[k],
+                    ratio=ratio,
+                    least=EFFECTIVE_RATIO,
+                )
+                doubts.append(doubt)
     if shared is not None and any(small):  # a unit in both lies in the same half of both
         small = [True, True]
     halves = _halves(pair, small) if any(small) else None
@@ -427,15 +419,15 @@ def debias_by_expansion(pair: FrechetPair, directions: int) -> Estimate:
         samples,
         errors,
         shared_variance=shared_variance,
-        warnings=tuple(warnings),
+        warnings=tuple(doubts),
         # The covariances of a design are not those of a plug-in.
         plugin=plain if all(design is None for design in pair.designs) else None,
     )
     # What heavy tails leave of the bias; an interval down to 0 covers a small distance even so.
-    left, stderr = (worst - 1.0) * abs(value - second_order), estimate.stderr
+    left, stderr = (heaviest - 1.0) * abs(value - second_order), estimate.stderr
     if left <= LARGEST_REMAINDER * stderr or value <= 2.0 * stderr:
         return estimate
-    return estimate.warned(warn_of("tail-bias", times=worst, left=left, stderr=stderr))
+    return estimate.warned(warn_of("tail-bias", times=heaviest, left=left, stderr=stderr))
 
 
 def _halves(pair: FrechetPair, small: list[bool]) -> list[FrechetPair] | None:
