@@ -67,10 +67,6 @@ def _o24_bonus_term(
     return 2.0 * (mean_gap + mean_error_norm + mean_deviation) * mean_width
 
 
-def _squared(c: Constants, mean_width: Any) -> Any:
-    return mean_width**2
-
-
 def _dimension(c: Constants, d: Any) -> float:
     return float(d)
 
@@ -85,7 +81,7 @@ o24_decomposition = Composed(_o24_mean_terms, _root_term, _O24_TRACE)  # O24 (16
 
 def _covariance_width(mean: Width, rank: Width) -> Composed:
     """Width of Σ̂: that of ‖μ̂−μ‖, squared, and one by the rank."""
-    return Composed(Composed(_squared, mean_width=mean), Part("rank", rank))
+    return Composed(means.squared_error, Part("rank", rank), mean_error_norm=mean)
 
 
 def _o24_bonus(mean: Width, rank: Width) -> Composed:

@@ -98,17 +98,6 @@ def betting(c: Constants, n: Any, delta: Any, rows: Float) -> Any:
     return rows.mean(axis=-1) - low
 
 
-def sub_exponential_mean(
-    c: Constants, n: Any, delta: Any, sub_exponential_nu: Any, sub_exponential_alpha: Any
-) -> Any:
-    """max{√(root ν² log(union/δ) / n), linear α log(union/δ) / n}."""
-    log = np.log(c["union"] / delta)
-    return np.maximum(
-        np.sqrt(c["root"] * sub_exponential_nu**2 * log / n),
-        c["linear"] * sub_exponential_alpha * log / n,
-    )
-
-
 def root_log(c: Constants, n: Any, delta: Any) -> Any:
     """√(factor log(union/δ) / n)."""
     return np.sqrt(c["factor"] / n * np.log(c["union"] / delta))
@@ -160,6 +149,13 @@ def weighted_chi_square(c: Constants, n: Any, delta: Any, trace_square: Any, ope
     """max{√(root Tr Σ² log(union/δ) / n), linear ‖Σ‖ log(union/δ) / n}."""
     log = np.log(c["union"] / delta)
     return np.maximum(np.sqrt(c["root"] * trace_square * log / n), c["linear"] * operator * log / n)
+
+
+def sub_exponential_mean(
+    c: Constants, n: Any, delta: Any, sub_exponential_nu: Any, sub_exponential_alpha: Any
+) -> Any:
+    """max{√(root ν² log(union/δ) / n), linear α log(union/δ) / n}."""
+    return weighted_chi_square(c, n, delta, sub_exponential_nu**2, sub_exponential_alpha)
 
 
 def laurent_massart(c: Constants, n: Any, delta: Any, trace_square: Any, operator: Any) -> Any:

@@ -114,7 +114,6 @@ from genbounds.estimators.vendi._conditional import ConditionalVendi as Conditio
 from genbounds.estimators.vendi._conditional import conditional_vendi as conditional_vendi
 from genbounds.estimators.vendi._score import RKE, VENDI
 from genbounds.estimators.vendi._score import vendi_estimate as vendi_estimate
-from genbounds.estimators.vendi._score import vendi_metric as vendi_metric
 from genbounds.estimators.vendi._score import vendi_options as vendi_options
 from genbounds.estimators.vendi._score import vendi_score as vendi_score
 

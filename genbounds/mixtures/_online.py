@@ -23,6 +23,7 @@ from genbounds.select._arms import FeatureArm, rows_in_all
 from genbounds.select._independence import rows_of_another
 from genbounds.select._looks import MINIMUM_LOOK, look_sizes
 from genbounds.select._loop import ORDER_ERROR, Budget, Drawing
+from genbounds.select._sampler import agree_on_columns, all_set_aside
 from genbounds.select._selection import ArmStatus, Drawn
 from genbounds.validation import InputError, check_features, check_finite
 
@@ -173,33 +174,26 @@ class MixtureLoop:
 
     def _live(self) -> list[int]:
         """Arms with sound rows, and enough of them; the others are set aside."""
-        whose, columns = "the reference", self._columns
-        if columns is None:
-            widths = [sampler.columns for sampler in self.samplers if sampler.n]
-            whose, columns = "the first arm", widths[0] if widths else 0
+        agree_on_columns(self.samplers, self._columns, "the reference has")
         error = ORDER_ERROR / (len(self.samplers) * len(self.sizes))
         seen: dict[str, NDArray[np.uint64]] = {}
         for sampler in self.samplers:
+            n = sampler.n
             if sampler.failure is not None:
                 continue
-            n, reason = sampler.n, ""
             if sampler.labelled:
-                reason = "its rows have groups or strata, which a mixture does not take"
-            elif n and sampler.columns != columns:
-                reason = f"its rows have {sampler.columns} columns, {whose} has {columns}"
+                sampler.set_aside("its rows have groups or strata, which a mixture does not take")
             elif n < MINIMUM_LOOK:
-                reason = f"it gave {n} samples; {MINIMUM_LOOK} are needed"
+                sampler.set_aside(f"it gave {n} samples; {MINIMUM_LOOK} are needed")
             else:
                 prints = sampler.fingerprints(n)
                 doubt = rows_of_another(prints, seen) or sampler.dependence(n, None, error=error)
                 seen[sampler.name] = prints
-                reason = doubt.message if doubt else ""
-            if reason:
-                sampler.set_aside(reason)
+                if doubt is not None:
+                    sampler.set_aside(doubt.message)
         live = [arm for arm, sampler in enumerate(self.samplers) if sampler.failure is None]
         if not live:
-            reasons = "; ".join(f"{sampler.name}: {sampler.failure}" for sampler in self.samplers)
-            raise InputError(f"every arm had to be set aside ({reasons}).")
+            raise InputError(all_set_aside(self.samplers))
         return live
 
     def _look(self) -> Weighed:

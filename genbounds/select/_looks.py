@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from genbounds.estimators import FEW_RATIO, Prepared
 from genbounds.estimators.spectrum_fit._root import FEW_ROWS
-from genbounds.validation import Float, InputError
+from genbounds.validation import InputError
 
 MINIMUM_LOOK = 100
 """No arm is scored on fewer rows."""
@@ -187,7 +187,11 @@ def crossing_probability(
     if not correlations:
         return 1.0 - float(ndtr(critical) - (ndtr(low) if sides == 2 else 0.0))
     for correlation in correlations[:-1]:
-        density = _transition(z, correlation) @ (weights * density)
+        # Density of the next z-statistic (rows) given the present one (columns).
+        spread = math.sqrt(1.0 - correlation**2)
+        step = (z[:, None] - correlation * z[None, :]) / spread
+        kernel = np.exp(-0.5 * step**2) / (spread * math.sqrt(2.0 * math.pi))
+        density = kernel @ (weights * density)
     # The last look is integrated in closed form.
     last = correlations[-1]
     spread = math.sqrt(1.0 - last**2)
@@ -223,11 +227,3 @@ def critical_value(
             xtol=1e-10,
         )
     )
-
-
-def _transition(z: Float, correlation: float) -> Float:
-    """Density of the next z-statistic (rows) given the present one (columns)."""
-    spread = math.sqrt(1.0 - correlation**2)
-    step = (z[:, None] - correlation * z[None, :]) / spread
-    kernel: Float = np.exp(-0.5 * step**2) / (spread * math.sqrt(2.0 * math.pi))
-    return kernel

@@ -22,7 +22,7 @@ from genbounds.select import _looks
 from genbounds.select._arms import rows_in_all
 from genbounds.select._certificate import Bools, Certificate
 from genbounds.select._independence import rows_of_another
-from genbounds.select._sampler import Record, Sampler
+from genbounds.select._sampler import Record, Sampler, agree_on_columns, all_set_aside
 from genbounds.select._selection import Look, Selection
 from genbounds.select.policies._policy import Policy, State
 from genbounds.validation import Float, InputError
@@ -95,6 +95,10 @@ class Drawing:
     batch, seed, retries : int
     budget, limit, first_look : int or None
     dtype : numpy.dtype or None
+    place : int or None
+        Position of this run's context among the `contexts`; None without contexts.
+    contexts : int
+        Runs, one for each context, that share budget and error.
     """
 
     arms: dict[str, Arm]
@@ -109,11 +113,13 @@ class Drawing:
     limit: int | None
     first_look: int | None
     dtype: np.dtype[Any] | None
+    place: int | None = None
+    contexts: int = 1
 
     @property
     def error(self) -> float:
-        """Admitted probability of a wrong answer."""
-        return 1.0 - self.confidence
+        """Admitted probability of a wrong answer: of all contexts, an equal share."""
+        return (1.0 - self.confidence) / self.contexts
 
     @property
     def costs(self) -> Float:
@@ -121,7 +127,11 @@ class Drawing:
         return np.array([self.cost.get(name, 1.0) for name in self.arms])
 
     def stream(self, *key: int) -> np.random.Generator:
-        """Return the generator of one arm (1 + its position), or of everything else (0)."""
+        """Return the generator of one arm (1 + its position), or of everything else (0).
+
+        Every context has streams of its own.
+        """
+        key = key if self.place is None else (self.place, *key)
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
 
     def samplers(self, limits: Iterable[int]) -> list[Sampler]:
@@ -148,12 +158,8 @@ class Settings(Drawing):
     record : path-like or None
     reference : str
         Digest of the reference.
-    place : int or None
-        Position of this run's context among the `contexts`; None without contexts.
     context : str
-        Its name.
-    contexts : int
-        Runs, one for each context, that share budget and error.
+        Name of the context.
     """
 
     policy: Policy
@@ -162,9 +168,7 @@ class Settings(Drawing):
     joins: Mapping[str, float]
     record: str | os.PathLike[str] | None
     reference: str
-    place: int | None = None
     context: str = ""
-    contexts: int = 1
 
     def __post_init__(self) -> None:
         k = len(self.arms)
@@ -183,15 +187,6 @@ class Settings(Drawing):
             raise InputError(
                 "leaves no arm to start with: at least one must join at 0.", argument="joins"
             )
-
-    @property
-    def error(self) -> float:
-        """Admitted probability of a wrong answer: of all contexts, an equal share."""
-        return (1.0 - self.confidence) / self.contexts
-
-    def stream(self, *key: int) -> np.random.Generator:
-        """Every context has streams of its own."""
-        return Drawing.stream(self, *(() if self.place is None else (self.place,)), *key)
 
     @property
     def total_budget(self) -> int | None:
@@ -269,8 +264,7 @@ class Loop:
         certificate = self.certificate
         if certificate.live.any() or certificate.levels.any() or self.doubts:
             return ""
-        reasons = "; ".join(f"{sampler.name}: {sampler.failure}" for sampler in self.samplers)
-        return f"every arm had to be set aside ({reasons})."
+        return all_set_aside(self.samplers)
 
     def score(self, estimate: Estimate, *warnings: Diagnostic) -> Score:
         """Score whose interval belongs to the family of all arms and looks of this run."""
@@ -298,7 +292,9 @@ class Loop:
         present = [arm for arm in range(k) if not self._joins[arm]]
         for arm in present:  # one batch of each arm comes first, as in the papers
             self.samplers[arm].pull(settings.batch)
-        self._columns = self._common_columns()
+        by_metric = settings.metric.spec is not None and settings.metric.spec.reference == "none"
+        whose = "the metric takes" if by_metric else "the reference has"
+        self._columns = agree_on_columns(self.samplers, settings.metric.columns, whose)
         if settings.policy.certifies:
             try:
                 _looks.check_reference(
@@ -356,19 +352,6 @@ class Loop:
         # With more rows than all others an arm has nothing to be compared with.
         last = min(limit, max(first, int(ends[-min(2, len(ends))])))
         return _looks.look_sizes(first, last, growth=settings.growth, ends=ends), earliest
-
-    def _common_columns(self) -> int:
-        """Features per row: the reference's, or the first arm's; arms that differ are set aside."""
-        metric = self.settings.metric
-        wanted, whose = metric.columns, "the reference has"
-        if wanted is None:
-            widths = (one.columns for one in self.samplers if one.columns is not None)
-            wanted, whose = next(widths, 1), "the first arm has"
-        elif metric.spec is not None and metric.spec.reference == "none":
-            whose = "the metric takes"
-        for sampler in self.samplers:
-            sampler.check_columns(wanted, whose)
-        return wanted
 
     def rounds(self) -> Iterator[State]:
         """Draw until the policy stops, or nothing is left to draw or to spend; yield each round."""

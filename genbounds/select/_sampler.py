@@ -12,6 +12,7 @@ import io
 import json
 import os
 from array import array
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -345,6 +346,25 @@ class Sampler:
             self._buffer[: self.n] = kept[: self.n]
         self._buffer[self.n : end] = rows
         self.n = end
+
+
+def agree_on_columns(samplers: Sequence[Sampler], wanted: int | None, whose: str) -> int:
+    """Set aside the arms whose rows have not as many columns as are `wanted`; return how many.
+
+    None: as many as the first arm's.
+    """
+    if wanted is None:
+        widths = (one.columns for one in samplers if one.columns is not None)
+        wanted, whose = next(widths, 1), "the first arm has"
+    for sampler in samplers:
+        sampler.check_columns(wanted, whose)
+    return wanted
+
+
+def all_set_aside(samplers: Iterable[Sampler]) -> str:
+    """Say why no arm is left."""
+    reasons = "; ".join(f"{sampler.name}: {sampler.failure}" for sampler in samplers)
+    return f"every arm had to be set aside ({reasons})."
 
 
 def _reason(error: BaseException) -> str:

@@ -240,14 +240,14 @@ def check_order(order: object) -> float:
 OPTIONS = ("kernel", "bandwidth", "order", "method", "components", "landmarks", "seed")
 
 
-def vendi_metric(
+def vendi_options(
     metric: str,
     samples: Sequence[Any],
     options: Mapping[str, Any] | None = None,
     *,
     smallest: int | None = None,
-) -> Callable[..., Estimate]:
-    """Return the function that estimates the same statistic of any model.
+) -> tuple[dict[str, Any], str]:
+    """Complete the options that all models share, with a note on what was chosen for them.
 
     Parameters
     ----------
@@ -262,34 +262,6 @@ def vendi_metric(
     smallest : int, optional
         Rows of the smallest model, where all are known: a truncation keeps fewer eigenvalues than
         that.
-    """
-    return _estimator(*vendi_options(metric, samples, options, smallest=smallest))
-
-
-def _estimator(given: Mapping[str, Any], note: str) -> Callable[..., Estimate]:
-    def estimate(x: Any, *, estimator: str = "debiased") -> Estimate:
-        found = vendi_estimate(x, estimator=estimator, **given)
-        return replace(found, details=(*found.details, note)) if note else found
-
-    return estimate
-
-
-def vendi_options(
-    metric: str,
-    samples: Sequence[Any],
-    options: Mapping[str, Any] | None = None,
-    *,
-    smallest: int | None = None,
-) -> tuple[dict[str, Any], str]:
-    """Complete the options that all models share, with a note on what was chosen for them.
-
-    Parameters
-    ----------
-    metric : {"vendi", "rke"}
-    samples : sequence of array_like
-    options : mapping, optional
-    smallest : int, optional
-        All as for `vendi_metric`.
 
     Returns
     -------
@@ -367,8 +339,13 @@ def _prepare(
     # dimension; an infinite one is truncated, which takes more rows than components.
     below = given.get("order", 1.0) < 2.0
     kept = options.get("components") or COMPONENTS["truncated"]
+
+    def estimate(x: Any, *, estimator: str = "debiased") -> Estimate:
+        found = vendi_estimate(x, estimator=estimator, **given)
+        return replace(found, details=(*found.details, note)) if note else found
+
     return Prepared(
-        estimate=_estimator(given, note),
+        estimate=estimate,
         follow=(lambda columns: RunningRke(pair_sum)) if metric == "rke" else None,
         columns=None if reference is None else np.shape(reference)[1],
         samples_per_dimension=8 if below and not radial else 0,
