@@ -325,6 +325,11 @@ def gap(a: Any, b: Any) -> Any:
     return np.abs(a - b)
 
 
+def unit() -> float:
+    """Return 1, what a probability cannot exceed."""
+    return 1.0
+
+
 def kind(
     setting: str, error: Quantity, *assumptions: Assumption, **more: Any
 ) -> Callable[..., Callable[..., Bound]]:

@@ -44,7 +44,7 @@ STATEMENTS = (
         source="C20, on (6)",
         assumptions=_FEATURES,
     ),
-    rates.BIAS("c20.fid-infinity", rates.ratio, ratio=0.1)(
+    rates.BIAS("c20.fid-infinity", ineq.ratio, ratio=0.1)(
         claim="FID∞, the regression of FD_N on 1/N at 15 sizes evenly spaced in N from 5,000 to the"
         " pool, read at 0, of subsets drawn without replacement, is effectively unbiased: at"
         " most a tenth of the pool's own bias is left",
@@ -54,7 +54,7 @@ STATEMENTS = (
         repairs="c20.fid-infinity-with-replacement",
         assumptions=_POOLS,
     ),
-    rates.BIAS("c20.fid-infinity-with-replacement", rates.ratio, ratio=0.1)(
+    rates.BIAS("c20.fid-infinity-with-replacement", ineq.ratio, ratio=0.1)(
         claim="FID∞ as above, of subsets drawn from the pool with replacement, is effectively"
         " unbiased",
         latex=r"|\mathbb E\,\mathrm{FD}_\infty - \mathrm{FD}| \le \tfrac1{10}"
@@ -62,20 +62,20 @@ STATEMENTS = (
         source="C20 Section 4.3, as the text says",
         assumptions=_POOLS,
     ),
-    rates.RATIO("c20.spacing", rates.ratio, ratio=1.0)(
+    rates.RATIO("c20.spacing", ineq.ratio, ratio=1.0)(
         claim="sizes evenly spaced in N give a better FD∞ than sizes evenly spaced in 1/N",
         latex=r"\operatorname{MSE}(\text{even in }N) \le \operatorname{MSE}(\text{even in }1/N)",
         source="C20, on extrapolation to FID∞",
         assumptions=_FEATURES,
     ),
-    rates.RATIO("c20.sobol", rates.ratio, ratio=1.0)(
+    rates.RATIO("c20.sobol", ineq.ratio, ratio=1.0)(
         claim="scrambled Sobol points mapped to normals give FD_N and IS_N of lower variance"
         " than iid",
         latex=r"\operatorname{Var}_{\text{Sobol}} \le \operatorname{Var}_{\text{iid}}",
         source="C20 Table 1",
         assumptions=_LATENT,
     ),
-    rates.BIAS("c20.sobol-mean", rates.ratio, ratio=1.0)(
+    rates.BIAS("c20.sobol-mean", ineq.ratio, ratio=1.0)(
         claim="scrambled Sobol points mapped to normals always give better means: E FD_N no higher"
         " and E log IS_N no lower than iid",
         latex=r"\mathbb E\,\mathrm{FD}_N^{\text{Sobol}} \le \mathbb E\,\mathrm{FD}_N^{\text{iid}},"

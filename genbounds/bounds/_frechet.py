@@ -121,11 +121,6 @@ o24_naive_bonus = _o24_bonus(means.naive_mean_norm, means.dimension)
 # --- from estimates -----------------------------------------------------------------------------
 
 
-def truncate_entries(covariance: Float, threshold: float) -> Float:
-    """Keep the entries that are at least `threshold`, as printed: negative ones all go."""
-    return np.where(covariance >= threshold, covariance, 0.0)
-
-
 def adaptive_threshold(c: Constants, covariance: Float, n: Any) -> Float:
     """Hard-threshold each off-diagonal entry at threshold √(θ_ij log d / n).
 
@@ -152,7 +147,8 @@ def o24_plugin_bonus(
     reference_root_trace: Any,
 ) -> Any:
     """Bonus of O24 (7) with the estimates of O24 App. D.5."""
-    kept = truncate_entries(covariance, c["truncation"] * reference_operator)
+    # Truncated as printed: negative entries all go.
+    kept = np.where(covariance >= c["truncation"] * reference_operator, covariance, 0.0)
     absolute_sum = np.abs(kept).sum(axis=(-2, -1))
     variances = np.diagonal(covariance, axis1=-2, axis2=-1)
     max_variance = variances.max(axis=-1) * n / (n - 1)

@@ -7,14 +7,9 @@ from typing import Any
 import numpy as np
 
 from genbounds.bounds._assumptions import POSTERIORS, at_least
-from genbounds.bounds._bound import Composed, Constants, gap, kind, quantity
+from genbounds.bounds._bound import Composed, Constants, gap, kind, quantity, unit
 from genbounds.bounds._inequalities import clip, entropy_sum
 from genbounds.validation import Float
-
-
-def _one() -> float:
-    return 1.0
-
 
 MARGINAL_ERROR = quantity(
     "marginal-error", "|p̃_j − p_j| for some j", gap, "mean_posterior", "marginal"
@@ -22,7 +17,7 @@ MARGINAL_ERROR = quantity(
 MARGINAL_ENTROPY = quantity("marginal-entropy", "H(p)", entropy_sum, "marginal")
 LOG_SCORE = quantity("log-score", "log IS", np.asarray, "log_score")
 LOG_CLASSES = quantity("log-classes", "log d", np.log, "d")
-ONE = quantity("one", "1", _one)
+ONE = quantity("one", "1", unit)
 
 _SAMPLE = (POSTERIORS, at_least(2))
 MARGINAL = kind("posteriors", MARGINAL_ERROR, *_SAMPLE, form="plug-in", limit=ONE)

@@ -82,8 +82,8 @@ def inverse_ratio(larger: Float, smaller: Float) -> Float:
     return np.asarray(num.operator_norm(num.whitened(larger, smaller)))
 
 
-def one(c: Constants) -> float:
-    """Ratio 1: the printed order itself."""
+def ratio(c: Constants) -> float:
+    """Largest ratio that an order or a comparison allows."""
     return c["ratio"]
 
 

@@ -8,7 +8,7 @@ from genbounds.bounds import _inception as inception
 from genbounds.bounds import _inequalities as ineq
 from genbounds.bounds import _means as means
 from genbounds.bounds import _rates as rates
-from genbounds.bounds._bound import kind
+from genbounds.bounds._bound import Bound, kind
 from genbounds.bounds._inception import MAURER_PONTIL
 
 _MEAN = {"mean_root": 8.0, "mean_linear": 8.0, "mean_union": 6.0}
@@ -19,6 +19,22 @@ _ESTIMATES = {"threshold": 2.0, "kappa": 1.0}
 _RANGE = {"perturbation": 8.0, "range": 4.0, "union": 3.0}
 _BOUNDED = {**_RANGE, **_RANK, "mean_factor": 2.0, "mean_union": 6.0}
 _CHI_SQUARE = {"root": 8.0, "linear": 8.0}
+
+
+def _thresholded(name: str, theta: str, latex: str, source: str, **parts: float) -> Bound:
+    """Return the bonus from the sample, by the threshold θ that has these `parts`."""
+    return fd.BONUS(name, fd.m25_plugin_bonus, **_BONUS, **_ESTIMATES, **parts)(
+        claim="the bonus of M25 (6) with the norms of the sample covariance thresholded at"
+        f" M√(θ_ij log d/n), θ_ij = {theta}, M = 2, κ = 1",
+        latex=r"\mathrm{FD}_n-\mathrm{FD} \le \text{(6) with the norms of }"
+        r"\hat\sigma_{ij}\text{ where }|\hat\sigma_{ij}| \ge"
+        r" M\sqrt{\tfrac{\theta_{ij}\log d}{n}},\;M=2,\;\kappa=1,\;"
+        rf"\theta_{{ij}}={latex}",
+        source=f"M25 Appendix C.3 for M25 (6), {source}",
+        form="plug-in",
+        assumptions=(on.GAUSSIAN, on.DEFINITE_REFERENCE, on.at_least(2), on.rank_samples(3.0)),
+    )
+
 
 STATEMENTS = (
     means.UNIT_MEAN(
@@ -113,7 +129,7 @@ STATEMENTS = (
         latex=r"\operatorname{Tr}\sqrt{A+B} \le \operatorname{Tr}\sqrt A+\operatorname{Tr}\sqrt B",
         source="M25 Lemma 8, O24 Lemma E.9",
     ),
-    ineq.INVERSES("m25.inverse-order", ineq.one, ratio=1.0)(
+    ineq.INVERSES("m25.inverse-order", ineq.ratio, ratio=1.0)(
         claim="A ⪰ B ≻ 0 implies B⁻¹ ⪰ A⁻¹, that is λ_max(B^{1/2}A⁻¹B^{1/2}) ≤ 1",
         latex=r"A\succeq B\succ0 \;\Rightarrow\; B^{-1}\succeq A^{-1}",
         source="M25 Lemma 9, O24 Lemma E.12",
@@ -176,38 +192,21 @@ STATEMENTS = (
         setting="frechet-bounded",
         assumptions=(on.NORM_BOUNDED, on.SUB_GAUSSIAN, on.DEFINITE_REFERENCE, on.rank_samples(3.0)),
     ),
-    *(
-        fd.BONUS(
-            name, fd.m25_plugin_bonus, **_BONUS, **_ESTIMATES, variances=first, squares=second
-        )(
-            claim="the bonus of M25 (6) with the norms of the sample covariance thresholded at"
-            f" M√(θ_ij log d/n), θ_ij = {theta}, M = 2, κ = 1",
-            latex=r"\mathrm{FD}_n-\mathrm{FD} \le \text{(6) with the norms of }"
-            r"\hat\sigma_{ij}\text{ where }|\hat\sigma_{ij}| \ge"
-            r" M\sqrt{\tfrac{\theta_{ij}\log d}{n}},\;M=2,\;\kappa=1,\;"
-            rf"\theta_{{ij}}={latex}",
-            source=f"M25 Appendix C.3 for M25 (6), {source}",
-            form="plug-in",
-            assumptions=(on.GAUSSIAN, on.DEFINITE_REFERENCE, on.at_least(2), on.rank_samples(3.0)),
-        )
-        for name, theta, latex, first, second, source in (
-            (
-                "m25.fd-bonus-plug-in",
-                "σ̂_iiσ̂_jj + σ̂_ij²",
-                r"\hat\sigma_{ii}\hat\sigma_{jj}+\hat\sigma_{ij}^2",
-                1.0,
-                1.0,
-                "Cai & Liu (2011)",
-            ),
-            (
-                "m25.fd-bonus-plug-in-program",
-                "2σ̂_iiσ̂_jj",
-                r"2\hat\sigma_{ii}\hat\sigma_{jj}",
-                2.0,
-                0.0,
-                "as its authors' program has it",
-            ),
-        )
+    _thresholded(
+        "m25.fd-bonus-plug-in",
+        "σ̂_iiσ̂_jj + σ̂_ij²",
+        r"\hat\sigma_{ii}\hat\sigma_{jj}+\hat\sigma_{ij}^2",
+        "Cai & Liu (2011)",
+        variances=1.0,
+        squares=1.0,
+    ),
+    _thresholded(
+        "m25.fd-bonus-plug-in-program",
+        "2σ̂_iiσ̂_jj",
+        r"2\hat\sigma_{ii}\hat\sigma_{jj}",
+        "as its authors' program has it",
+        variances=2.0,
+        squares=0.0,
     ),
     inception.MARGINAL("m25.marginal-class", inception.marginal_class, **MAURER_PONTIL)(
         claim="|p̃_j − p_j| ≤ √((2V_j/n)log(4d/δ)) + 7/(3(n−1))·log(4d/δ) for all j, w.p. ≥ 1−δ/2",

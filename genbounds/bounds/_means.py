@@ -122,9 +122,7 @@ def product_quantile(c: Constants, n: Any, delta: Any) -> Any:
         high = np.log(2.0 / target) + 1.0
         return float(brentq(lambda x: np.log(normal_product_tail(x) / target), 0.0, high))
 
-    targets = np.asarray(c["share"] * np.asarray(delta, dtype=np.float64))
-    quantiles = np.array([one(value) for value in targets.ravel()]).reshape(targets.shape)
-    return quantiles / n
+    return np.vectorize(one, otypes=[float])(c["share"] * np.asarray(delta)) / n
 
 
 def normal_mixture(c: Constants, n: Any, delta: Any, variance: Any) -> Float:
@@ -219,9 +217,10 @@ def laurent_massart_mean_norm(
 
 def exact_mean_norm(c: Constants, n: Any, delta: Any, eigenvalues: Any) -> Any:
     """Root of the quantile of Σ_j λ_j Z_j² at `share` δ, over √n."""
-    targets = np.asarray(c["share"] * np.asarray(delta, dtype=np.float64))
-    flat = [weighted_chi_square_quantile(float(value), eigenvalues) for value in targets.ravel()]
-    return np.sqrt(np.array(flat).reshape(targets.shape) / n)
+    quantile = np.vectorize(
+        lambda share: weighted_chi_square_quantile(float(share), eigenvalues), otypes=[float]
+    )
+    return np.sqrt(quantile(c["share"] * np.asarray(delta)) / n)
 
 
 # --- covariances ----------------------------------------------------------------------------------

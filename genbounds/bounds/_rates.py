@@ -32,8 +32,3 @@ def order(c: Constants, n: Any) -> Float:
 def leading_order(c: Constants, n: Any) -> Float:
     """``lead n^exponent``, up to a constant of the distribution that the claim names."""
     return np.asarray(c["lead"] * order(c, n))
-
-
-def ratio(c: Constants) -> float:
-    """Largest ratio that the comparison allows."""
-    return c["ratio"]

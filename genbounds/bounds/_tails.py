@@ -183,8 +183,7 @@ def normal_product_tail(x: ArrayLike) -> Float:
         )
         return float(2.0 / math.pi * math.exp(-threshold) * value)
 
-    thresholds = np.asarray(x, dtype=np.float64)
-    return np.array([one(value) for value in thresholds.ravel()]).reshape(thresholds.shape)
+    return np.asarray(np.vectorize(one, otypes=[float])(x))
 
 
 def _positive(weights: ArrayLike) -> tuple[Float, Float]:

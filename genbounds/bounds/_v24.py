@@ -14,7 +14,7 @@ from genbounds.bounds import _assumptions as on
 from genbounds.bounds import _inequalities as ineq
 from genbounds.bounds import _means as means
 from genbounds.bounds import _rates as rates
-from genbounds.bounds._bound import Constants, kind, quantity
+from genbounds.bounds._bound import Constants, kind, quantity, unit
 from genbounds.bounds._inequalities import entropy_sum, truncate
 from genbounds.validation import Float
 
@@ -74,10 +74,6 @@ def _collision_error(sample_spectrum: Float, n: Any, kernel_spectrum: Float) -> 
     return np.asarray(np.abs(collision_statistic(sample_spectrum, n) - truth))
 
 
-def _one() -> float:
-    return 1.0
-
-
 SPECTRUM_ERROR = quantity(
     "spectrum-error", "‖λ̂−λ̃‖₂", _distance, "sample_spectrum", "kernel_spectrum"
 )
@@ -93,7 +89,7 @@ COLLISION_ERROR = quantity("collision-error", "|U_n(k²) − E k(x, x′)²|", _
 NYSTROM_ERROR = quantity(
     "nystrom-error", "‖λ^Nys−λ̃‖₂", _distance, "nystrom_spectrum", "kernel_spectrum"
 )
-UNIT = quantity("unit", "1", _one)
+UNIT = quantity("unit", "1", unit)
 
 KERNEL = (on.NORMALISED_KERNEL, on.VENDI_SAMPLES)
 SPECTRUM = kind("spectra", SPECTRUM_ERROR, *KERNEL, limit=SPECTRUM_RANGE)

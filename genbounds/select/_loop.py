@@ -138,10 +138,8 @@ class Drawing:
         """Return what draws from each arm, at most so many samples of it."""
         how: dict[str, Any] = {"retries": self.retries, "dtype": self.dtype}
         return [
-            Sampler(name, arm, self.stream(1 + position), limit=limit, **how)
-            for position, ((name, arm), limit) in enumerate(
-                zip(self.arms.items(), limits, strict=True)
-            )
+            Sampler(name, self.arms[name], self.stream(1 + position), limit=limit, **how)
+            for position, (name, limit) in enumerate(zip(self.arms, limits, strict=True))
         ]
 
 

@@ -325,9 +325,8 @@ def _foresee(
     reference += reference.swapaxes(1, 2)
     drawn = np.zeros((RUNS, arms))
     racing = np.ones((RUNS, arms), dtype=bool)
-    direct = np.zeros((RUNS, arms, arms), dtype=bool)
-    near, closed = direct.copy(), direct.copy()
-    certified, hopeless = np.zeros(RUNS, dtype=bool), np.zeros(RUNS, dtype=bool)
+    direct, near, closed = np.zeros((3, RUNS, arms, arms), dtype=bool)
+    certified, hopeless = np.zeros((2, RUNS), dtype=bool)
     for level, size in enumerate(sizes):
         drawn[racing] = size
         loss = losses[:, level]

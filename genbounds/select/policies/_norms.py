@@ -91,15 +91,10 @@ def entry_norms(rows: NDArray[Any]) -> dict[str, float]:
     largest Σ_jj, ``mean_deviation`` the mean of ``‖f(x_i) - μ̂‖``.
     """
     centred, variances = _centred(rows)
-    norms = Norms.of_sample(rows)
+    norms, largest = Norms.of_sample(rows), float(variances.max())
     absolute = sum(float(np.abs(panel).sum()) for _, panel in _upper_panels(centred))
-    return {
-        "trace": norms.trace,
-        "operator": norms.operator,
-        "absolute_sum": float(variances.sum()) + 2.0 * absolute,
-        "max_variance": float(variances.max()),
-        "mean_deviation": _mean_norm(centred),
-    }
+    absolute = float(variances.sum()) + 2.0 * absolute
+    return _quantities(centred, norms.trace, norms.operator, absolute, largest)
 
 
 def truncated_norms(
@@ -129,14 +124,9 @@ def truncated_norms(
         absolute += 2.0 * float(panel.sum())
         target = reference_cov[np.ix_(able[start : start + len(panel)], able[start:])]
         product += 2.0 * float((panel * target).sum())
-    max_variance = float(variances.max()) * n / (n - 1)
-    return {
-        "trace": product,
-        "operator": max_variance + math.sqrt(math.log(1.0 / delta) / n),
-        "absolute_sum": absolute,
-        "max_variance": max_variance,
-        "mean_deviation": _mean_norm(centred),
-    }
+    largest = float(variances.max()) * n / (n - 1)
+    operator = largest + math.sqrt(math.log(1.0 / delta) / n)
+    return _quantities(centred, product, operator, absolute, largest)
 
 
 def _centred(rows: NDArray[Any]) -> tuple[Float, Float]:
@@ -145,8 +135,10 @@ def _centred(rows: NDArray[Any]) -> tuple[Float, Float]:
     return centred, np.einsum("ij,ij->j", centred, centred) / len(rows)
 
 
-def _mean_norm(centred: Float) -> float:
-    return float(np.sqrt(np.einsum("ij,ij->i", centred, centred)).mean())
+def _quantities(centred: Float, *norms: float) -> dict[str, float]:
+    named = dict(zip(("trace", "operator", "absolute_sum", "max_variance"), norms, strict=True))
+    lengths = np.sqrt(np.einsum("ij,ij->i", centred, centred))
+    return named | {"mean_deviation": float(lengths.mean())}
 
 
 def _upper_panels(
