@@ -96,7 +96,7 @@ def inverse_ratio(c: Inputs, x: Inputs) -> Number:
     return _eigenvalues((inner + inner.T) / 2)[-1]
 
 
-def one(c: Inputs, x: Inputs) -> Number:
+def ratio(c: Inputs, x: Inputs) -> Number:
     return c["ratio"]
 
 
