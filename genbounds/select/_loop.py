@@ -95,10 +95,6 @@ class Drawing:
     batch, seed, retries : int
     budget, limit, first_look : int or None
     dtype : numpy.dtype or None
-    place : int or None
-        Position of this run's context among the `contexts`; None without contexts.
-    contexts : int
-        Runs, one for each context, that share budget and error.
     """
 
     arms: dict[str, Arm]
@@ -113,13 +109,11 @@ class Drawing:
     limit: int | None
     first_look: int | None
     dtype: np.dtype[Any] | None
-    place: int | None = None
-    contexts: int = 1
 
     @property
     def error(self) -> float:
-        """Admitted probability of a wrong answer: of all contexts, an equal share."""
-        return (1.0 - self.confidence) / self.contexts
+        """Admitted probability of a wrong answer."""
+        return 1.0 - self.confidence
 
     @property
     def costs(self) -> Float:
@@ -127,11 +121,7 @@ class Drawing:
         return np.array([self.cost.get(name, 1.0) for name in self.arms])
 
     def stream(self, *key: int) -> np.random.Generator:
-        """Return the generator of one arm (1 + its position), or of everything else (0).
-
-        Every context has streams of its own.
-        """
-        key = key if self.place is None else (self.place, *key)
+        """Return the generator of one arm (1 + its position), or of everything else (0)."""
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
 
     def samplers(self, limits: Iterable[int]) -> list[Sampler]:
@@ -156,8 +146,12 @@ class Settings(Drawing):
     record : path-like or None
     reference : str
         Digest of the reference.
+    place : int or None
+        Position of this run's context among the `contexts`; None without contexts.
     context : str
-        Name of the context.
+        Its name.
+    contexts : int
+        Runs, one for each context, that share budget and error.
     """
 
     policy: Policy
@@ -166,7 +160,9 @@ class Settings(Drawing):
     joins: Mapping[str, float]
     record: str | os.PathLike[str] | None
     reference: str
+    place: int | None = None
     context: str = ""
+    contexts: int = 1
 
     def __post_init__(self) -> None:
         k = len(self.arms)
@@ -185,6 +181,15 @@ class Settings(Drawing):
             raise InputError(
                 "leaves no arm to start with: at least one must join at 0.", argument="joins"
             )
+
+    @property
+    def error(self) -> float:
+        """Admitted probability of a wrong answer: of all contexts, an equal share."""
+        return (1.0 - self.confidence) / self.contexts
+
+    def stream(self, *key: int) -> np.random.Generator:
+        """Every context has streams of its own."""
+        return Drawing.stream(self, *(() if self.place is None else (self.place,)), *key)
 
     @property
     def total_budget(self) -> int | None:
