@@ -257,6 +257,12 @@ def go_across(groups: NDArray[Any], classes: NDArray[Any]) -> bool:
     return bool((classes[first][group] != classes).any())
 
 
+def refuse_weights(name: str, x: Any, why: str) -> None:
+    """Refuse a weighted sample where weights have no meaning."""
+    if isinstance(x, Sample) and x.weights is not None:
+        raise InputError(f"has weights{why}", argument=name)
+
+
 def features_of(x: Any) -> Any:
     """Return the features of a `Sample`, and anything else as it is."""
     return x.features if isinstance(x, Sample) else x

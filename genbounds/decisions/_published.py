@@ -16,7 +16,7 @@ from genbounds.decisions._estimates import all_warnings, distrust
 from genbounds.diagnostics import warn_of
 from genbounds.estimators import Moments, frechet_distance, metric_spec
 from genbounds.results import Diagnostic, Score, hedged
-from genbounds.samples import Sample, features_of
+from genbounds.samples import Sample, features_of, refuse_weights
 from genbounds.validation import InputError, check_count, check_features, check_open_unit
 
 
@@ -361,8 +361,7 @@ def _moved(
 
 def _exact(name: str, sample: Any) -> Moments:
     """Return the moments of a sample as if they were those of a population."""
-    if isinstance(sample, Sample) and sample.weights is not None:
-        raise InputError("has weights: published distances have none.", argument=name)
+    refuse_weights(name, sample, ": published distances have none.")
     if not isinstance(sample, Moments):
         sample = Moments.from_features(check_features(name, features_of(sample)))
     return Moments(sample.mean, sample.cov)

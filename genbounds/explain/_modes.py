@@ -20,7 +20,7 @@ from genbounds.core.difference import any_shared
 from genbounds.explain._exact import Index, Mask, fisher, holm, ratio_interval
 from genbounds.origins import compared
 from genbounds.results import Diagnostic, hedged
-from genbounds.samples import Sample, features_of
+from genbounds.samples import Sample, features_of, refuse_weights
 from genbounds.validation import Float, InputError
 
 Kind = Literal["missing", "rare", "over", "invented", "even"]
@@ -257,14 +257,11 @@ def modes(fake: Any, real: Any, *, level: float = 0.95, seed: int = 0) -> Modes:
 def _side(name: str, x: Any) -> Checked:
     """Return one sample with its rows in the order in which they were given."""
     rows = validation.check_features(name, features_of(x), minimum=LEAST_ROWS)
-    if not isinstance(x, Sample):
-        side = check_sample(name, x, what={"fake": "generated", "real": "reference"}[name])
-    elif x.weights is None:  # `check_sample` may put rows in another order
+    refuse_weights(name, x, ", but here rows are counted: pass a Sample without them.")
+    if isinstance(x, Sample):  # `check_sample` may put rows in another order
         side = Checked(rows, design_of(name, x), True, row_ids(rows, name=name))
     else:
-        raise InputError(
-            "has weights, but here rows are counted: pass a Sample without them.", argument=name
-        )
+        side = check_sample(name, x, what={"fake": "generated", "real": "reference"}[name])
     if side.drawing.units < LEAST_ROWS:
         raise InputError(
             f"has {side.drawing.units} independent groups of rows: it needs at least {LEAST_ROWS}.",

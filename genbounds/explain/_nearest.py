@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from genbounds import validation
 from genbounds.estimators import row_ids, unit_of
-from genbounds.samples import Sample, features_of
+from genbounds.samples import Sample, features_of, refuse_weights
 from genbounds.validation import Float, InputError
 
 Index = NDArray[np.intp]
@@ -110,8 +110,7 @@ def _checked(samples: dict[str, Any]) -> list[NDArray[Any]]:
     validation.check_same_dimension("heldout", rows[1].shape[1], "train", rows[0].shape[1])
     for (name, given), x in zip(samples.items(), rows, strict=True):
         check_rows(name, x)
-        if isinstance(given, Sample) and given.weights is not None:
-            raise InputError("has weights: this test counts rows. Leave them out.", argument=name)
+        refuse_weights(name, given, ": this test counts rows. Leave them out.")
     return rows
 
 

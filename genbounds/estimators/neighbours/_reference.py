@@ -27,7 +27,7 @@ from genbounds.core.design import Design, Index, row_design
 from genbounds.estimators.neighbours._pairs import Halves, Neighbours, Rows, close_pairs, framing
 from genbounds.estimators.neighbours._scored import Scored, with_f_score
 from genbounds.origins import check_same_encoder, origin_of
-from genbounds.samples import Sample, converted
+from genbounds.samples import Sample, converted, refuse_weights
 from genbounds.validation import Float, InputError, check_count, check_same_dimension, seeded
 
 ROWS_PER_NEIGHBOUR = 20
@@ -148,11 +148,8 @@ class NeighbourReference:
 
 def inspected(name: str, x: Any, least: int, what: str) -> Checked:
     """Check a sample: features, at least so many rows, as `what` needs, and no weights."""
-    if isinstance(x, Sample) and x.weights is not None:
-        raise InputError(
-            "has weights, which counts of neighbours do not take: draw rows in proportion to them.",
-            argument=name,
-        )
+    why = ", which counts of neighbours do not take: draw rows in proportion to them."
+    refuse_weights(name, x, why)
     seen = check_rows(name, x, needs="neighbours need", minimum=1)
     if (n := len(seen.rows)) < least:
         raise InputError(
