@@ -162,8 +162,7 @@ class Score(Warned):
         return Line.of(name, self, stderr=self.stderr, n=self.n, **more)
 
     def _caption(self) -> str:
-        what = self.title or "Score"
-        return f"{what}, {percent(self.level)} confidence interval"
+        return f"{self.title or 'Score'}, {percent(self.level)} confidence interval"
 
     def __repr__(self) -> str:
         text = (

@@ -103,12 +103,6 @@ def _own_metric(name: str) -> gb.estimators.MetricSpec:
     return gb.estimators.metric_spec(target)
 
 
-def _option_of_others(option: str, spec: gb.estimators.MetricSpec) -> InputError:
-    specs = map(gb.estimators.metric_spec, gb.estimators.metric_names())
-    legal = listed([other.name for other in specs if option in other.options])
-    return InputError(f"is for --metric {legal}; got {spec.name}.", argument=f"--{option}")
-
-
 def reads_rows(name: str, judging: Judging) -> gb.estimators.MetricSpec:
     """Return how files are read by the command `name`, which needs the rows themselves."""
     return replace(choose_metric(replace(judging, metric="kid")), name=name)
@@ -161,7 +155,9 @@ class Models:
         options = {name: value for name, value in given.items() if value is not None}
         for name in options:
             if name not in spec.options:
-                raise _option_of_others(name, spec)
+                specs = map(gb.estimators.metric_spec, gb.estimators.metric_names())
+                legal = listed([other.name for other in specs if name in other.options])
+                raise InputError(f"is for --metric {legal}; got {spec.name}.", f"--{name}")
         reference, models, needs = judging.reference, [*files], ""
         if spec.reference == "required":
             needs = "a reference and "
@@ -591,10 +587,7 @@ def pair_labels(inputs: Sequence[Input], *, referenced: bool) -> list[Input]:
     Of other numbers only even ones are no accident: the rest may be as random as the rows.
     """
     loose = [None if _even(file.undecided) else file.undecided for file in inputs]
-    found = [
-        replace(file, undecided=None if labels is not None else file.undecided)
-        for file, labels in zip(inputs, loose, strict=True)
-    ]
+    found = [file if _even(file.undecided) else replace(file, undecided=None) for file in inputs]
     for i in range(1, len(inputs) if referenced else 0):
         pairs = class_pairs(loose[i], loose[0])
         if pairs is None or any(isinstance(inputs[at].sample, gb.Sample) for at in (i, 0)):

@@ -73,8 +73,7 @@ def every_metric() -> dict[str, str]:
 
 def growing_metrics() -> dict[str, str]:
     """Name the metrics that selection and planning take."""
-    specs = map(gb.estimators.metric_spec, gb.estimators.metric_names())
-    fixed = {spec.name for spec in specs if spec.fixed_size}
+    fixed = {x for x in gb.estimators.metric_names() if gb.estimators.metric_spec(x).fixed_size}
     return {name: summary for name, summary in every_metric().items() if name not in fixed}
 
 

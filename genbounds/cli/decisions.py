@@ -318,6 +318,8 @@ def steps_of(paths: list[Path]) -> dict[Path, int]:
     place = varying[0] if varying else len(columns) - 1
     steps = {path: int(numbers[place]) for path, numbers in found.items()}
     known: dict[int, Path] = {}
+    if len(steps) < len(paths):
+        raise gb.InputError("one file is given twice: give one file per step.")
     for path, step in steps.items():
         if step in known:
             raise gb.InputError(
@@ -325,8 +327,6 @@ def steps_of(paths: list[Path]) -> dict[Path, int]:
                 "file per step."
             )
         known[step] = path
-    if len(steps) < len(paths):
-        raise gb.InputError("one file is given twice: give one file per step.")
     return steps
 
 

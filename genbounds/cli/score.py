@@ -92,9 +92,9 @@ def score(
     check_choice("--estimator", estimator, spec.estimators)
     plain = by is None and estimator == "debiased"
     if across:
-        if helpers or convergence or not plain:
+        if helpers or convergence or not plain or spec.name != "fd":
             raise gb.InputError("is for the debiased fd, by itself.", argument="--across")
-        return across_encoders([*across, *map(str, files or ())], judging, scale)
+        return across_encoders([*across, *map(str, files or ())], spec, judging, scale)
     if scale != "log":
         raise gb.InputError("is for --across: leave it out.", argument="--scale")
     if not files:
@@ -204,9 +204,7 @@ class Scores:
                 name: [score.to_dict() for _, score in points]
                 for name, points in self.growth.items()
             }
-        document["warnings"] = [warning.to_dict() for warning in self.warnings]
-        document["notes"] = [warning.message for warning in self.warnings]
-        return document
+        return document | _told(self.warnings)
 
     def page(self, prepared: gb.estimators.Prepared) -> gb.report.Page:
         """Return the page; beside each Fréchet distance of ours is the one of pytorch-fid."""
@@ -275,15 +273,14 @@ def _told(warnings: Sequence[gb.Diagnostic]) -> dict[str, Any]:
 # --- across encoders ------------------------------------------------------------------------------
 
 
-def across_encoders(given: Sequence[str], judging: opt.Scoring, scale: str) -> Answer:
+def across_encoders(
+    given: Sequence[str], spec: gb.estimators.MetricSpec, judging: opt.Scoring, scale: str
+) -> Answer:
     """Score every model under all encoders at once, and under each."""
-    from genbounds.cli._inputs import Models, choose_metric
+    from genbounds.cli._inputs import Models
     from genbounds.validation import check_choice
 
-    spec = choose_metric(judging)
     check_choice("--scale", scale, ("log", "floor"))
-    if spec.name != "fd":
-        raise gb.InputError("is for the debiased fd, by itself.", argument="--across")
     read: dict[str, Models] = {}
     for text in given:
         encoder, _, paths = text.partition("=")
@@ -346,11 +343,8 @@ def _show_encoders(ranking: gb.EncoderRanking, scale: str, *, verbose: bool) -> 
     for name, found in ranking.by_encoder.items():
         say("", f"{shown(name)}, {percent(found.level)} intervals", "")
         print_table(wording.comparison_table(found.scores, found), without=["Std. error"])
-    for a, b, one, other in ranking.disputed:
-        say(
-            "",
-            f"{shown(a)} is better than {shown(b)} under {shown(one)}, worse under {shown(other)}.",
-        )
+    for line in wording.dispute_lines(ranking):
+        say("", line)
     print_remarks(ranking.scores, ranking, verbose=verbose)
 
 

@@ -25,7 +25,7 @@ from genbounds.select._looks import MINIMUM_LOOK, look_sizes
 from genbounds.select._loop import ORDER_ERROR, Budget, Drawing
 from genbounds.select._sampler import agree_on_columns, all_set_aside
 from genbounds.select._selection import ArmStatus, Drawn
-from genbounds.validation import InputError, check_features, check_finite
+from genbounds.validation import InputError, check_count, check_features, check_finite
 
 ALLOCATIONS = ("lucb", "uniform")
 
@@ -54,10 +54,8 @@ class MixtureSettings(Drawing):
                 "must be above 0 for target 'mixture': how far from the best mixture will do.",
                 argument="tolerance",
             )
-        if self.first_look is not None and self.first_look < MINIMUM_LOOK:
-            raise InputError(
-                f"must be at least {MINIMUM_LOOK}; got {self.first_look}.", argument="first_look"
-            )
+        if self.first_look is not None:
+            check_count("first_look", self.first_look, minimum=MINIMUM_LOOK)
 
 
 class MixtureLoop:

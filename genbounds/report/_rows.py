@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from genbounds._text import count, interval, number, percent, shown
-from genbounds.report._scores import (
-    remarks,
-    score_plot,
-    score_table,
-    sentence,
-    with_assumptions,
-    with_interval,
-)
+from genbounds.report import _scores as scored
 from genbounds.report.blocks import Block, Cell, Examples, Figure, Notes, Table, Tag, Tone
 from genbounds.report.page import Page, Section, answer_page, drawn
 from genbounds.results import Diagnostic
@@ -88,7 +81,7 @@ def modes_page(
         pictures = (fake or {}).get(name)
         blocks: list[Block] = [
             f"{result}.",
-            remarks({}, result.warnings)[0],
+            scored.remarks({}, result.warnings)[0],
             region_table(result, result.regions),
             *region_examples(result, pictures, real),
             *(_missing(real, pictures) if result.found else []),
@@ -200,14 +193,17 @@ def by_class_page(
         scores = {str(label): score for label, score in result.classes.items()}
         worst = dict(list(scores.items())[:PLOTTED_CLASSES])
         blocks: list[Block] = [
-            remarks(scores | result.overall, warnings)[0],
-            score_plot(worst, metric="fd", level=result.level),
+            scored.remarks(scores | result.overall, warnings)[0],
+            scored.score_plot(worst, metric="fd", level=result.level),
             class_table(result),
-            *(f"{what.capitalize()}: {with_interval(s)}." for what, s in result.overall.items()),
+            *(
+                f"{what.capitalize()}: {scored.with_interval(s)}."
+                for what, s in result.overall.items()
+            ),
             *_class_pictures(result, (fake or {}).get(name), real),
         ]
         page.add(Section(shown(name), blocks))
-    basis = remarks({"mean": first.mean, "all": first.whole})[1:]
+    basis = scored.remarks({"mean": first.mean, "all": first.whole})[1:]
     return page.add(Section("What this rests on", basis))
 
 
@@ -221,7 +217,7 @@ def class_table(result: ByClass) -> Table:
     }
     caption = "Worst first; the intervals of all classes hold together"
     scores = {str(label): score for label, score in classes.items()}
-    return score_table(scores, more, name="Class", value="FD", caption=caption)
+    return scored.score_table(scores, more, name="Class", value="FD", caption=caption)
 
 
 def _class_pictures(result: ByClass, fake: Held | None, real: Held | None) -> list[Block]:
@@ -267,12 +263,12 @@ def memorisation_page(
     of = f"{share} of {number(result.train_units)}, at {percent(result.level)}"
     page = answer_page(
         "Does the model copy its training data?",
-        sentence(str(result)),
+        scored.sentence(str(result)),
         ("Near copies", copied, f"p = {number(result.copies_pvalue, digits=2)}"),
         (f"{training.capitalize()} with near copies", least, of),
         (f"Depends on the {training}", dependent, f"p = {number(result.pvalue, digits=2)}"),
     )
-    blocks = with_assumptions(result, ratio_plot(result), title="What these numbers assume")
+    blocks = scored.with_assumptions(result, ratio_plot(result), title="What these numbers assume")
     page.add(Section("Training rows against held-out rows", blocks))
     if not result.suspects:
         return page

@@ -35,6 +35,9 @@ SETTLING = (
 USUAL = "The usual number still has its bias: it is what pytorch-fid prints of the same rows"
 """What stands above scores beside those of other programs."""
 
+ASSUMED = "What this assumes"
+"""Title of the assumptions of a result."""
+
 LARGEST_MATRIX = 40
 ONE_MODEL = "`ranking` must hold at least 2 models to compare; got 1."
 SIGNIFICANT = {True: Tag("yes", "good"), False: Tag("no")}
@@ -94,6 +97,14 @@ def verdict_lines(ranking: Ranking) -> list[str]:
     if doubtful:
         text += f" Unreliable: {', '.join(doubtful)} (see the warnings)."
     return [text, *corrected]
+
+
+def dispute_lines(ranking: EncoderRanking) -> list[str]:
+    """Say which models two encoders rank otherwise."""
+    return [
+        f"{shown(a)} is better than {shown(b)} under {shown(one)}, worse under {shown(other)}."
+        for a, b, one, other in ranking.disputed
+    ]
 
 
 def lead_of(pair: Difference, *, log_scale: bool = False) -> tuple[float, float, float]:
@@ -167,28 +178,18 @@ def remarks(
     )
 
 
-def with_assumptions(
-    result: Any,
-    *blocks: Block,
-    scores: Mapping[str, Score] | None = None,
-    warnings: Iterable[Diagnostic] | None = None,
-    title: str = "What this assumes",
-) -> list[Block]:
+def with_assumptions(result: Any, *blocks: Block, title: str = ASSUMED) -> list[Block]:
     """Return `blocks` between the warnings of a result and what it assumes.
 
     Parameters
     ----------
     result : Noted
     *blocks
-    scores : mapping of str to Score, optional
-        Whose warnings are shown as well.
-    warnings : iterable of Diagnostic, optional
-        In place of those of the result.
     title : str
         Of what it assumes.
     """
-    doubts = remarks(scores or {}, result.warnings if warnings is None else warnings)[0]
-    return [doubts, *blocks, Notes(items=result.assumptions, title=title)]
+    assumed = Notes(items=result.assumptions, title=title)
+    return [remarks({}, result.warnings)[0], *blocks, assumed]
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -365,10 +366,7 @@ def encoders_page(ranking: EncoderRanking, *, warnings: Sequence[Diagnostic] = (
         table = comparison_table(found.scores, found if found.differences else None)
         caption = f"{shown(name)}, {percent(found.level)} intervals"
         tables.append(replace(table, caption=caption))
-    said = [
-        f"{shown(a)} is better than {shown(b)} under {shown(one)}, worse under {shown(other)}."
-        for a, b, one, other in ranking.disputed
-    ]
+    said = dispute_lines(ranking)
     disputed = [Notes(items=said, title="Where encoders disagree")] if said else []
     return page.add(Section("Under each encoder", [*tables, *disputed]))
 

@@ -10,14 +10,7 @@ import numpy as np
 from genbounds import _drawing as draw
 from genbounds._drawing import COLOUR, SERIES, Scale, Style
 from genbounds._text import count, display, interval, number, percent, shown
-from genbounds.report._scores import (
-    lead_sentence,
-    metric_title,
-    remarks,
-    score_plot,
-    score_table,
-    with_assumptions,
-)
+from genbounds.report import _scores as scored
 from genbounds.report.blocks import Block, Cell, Figure, Name, Notes, Table, Tag
 from genbounds.report.page import Page, Section, answer_page, drawn
 from genbounds.report.wording import stop_reason
@@ -40,7 +33,7 @@ def select_page(selection: Selection, *, warnings: Sequence[Diagnostic] = ()) ->
     warnings : sequence of Diagnostic
         About the whole run: its files, for one.
     """
-    title, at = metric_title(selection.metric), percent(selection.confidence)
+    title, at = scored.metric_title(selection.metric), percent(selection.confidence)
     why = "" if selection.certified else f"; {stop_reason(selection.stopped)}"
     took = f"in {count(selection.steps, 'step')}, policy {selection.policy}"
     aside = len(selection.set_aside) == len(selection.samples)
@@ -55,11 +48,13 @@ def select_page(selection: Selection, *, warnings: Sequence[Diagnostic] = ()) ->
     spent = spending_plot(*spending(selection))
     figures = [samples_plot(selection.samples, best=selection.best), spent]
     page.add(Section("Where the samples went", figures))
-    warned, *basis = remarks(selection.scores, warnings)
+    warned, *basis = scored.remarks(selection.scores, warnings)
     blocks: list[Block] = [warned]
     if selection.scores:
         blocks += [
-            score_plot(selection.scores, metric=selection.metric, level=selection.confidence),
+            scored.score_plot(
+                selection.scores, metric=selection.metric, level=selection.confidence
+            ),
             "The intervals of all arms, at all times of the run, hold together with probability "
             f"{at}.",
         ]
@@ -75,7 +70,7 @@ def selection_line(selection: Selection) -> str:
     most = "" if len(selection.top) == 1 else f" {len(selection.top)}"
     left = len(selection.samples) - len(selection.set_aside)
     of = f"of {count(left, 'model')}{' left' if selection.set_aside else ''}"
-    by = f"by {metric_title(selection.metric)}"
+    by = f"by {scored.metric_title(selection.metric)}"
     total = count(selection.total_samples, "sample")
     if selection.certified:
         return f"{best} {are} the best{most} {of} {by} from {total}, {selection.verdict}."
@@ -113,10 +108,10 @@ def contexts_page(result: ContextSelection, *, warnings: Sequence[Diagnostic] = 
         contexts_line(result),
         ("Answer", answer, f"all winners right together {at}"),
         ("Undecided", undecided, f"of {of}"),
-        ("Samples", result.total_samples, f"by {metric_title(result.metric)}"),
+        ("Samples", result.total_samples, f"by {scored.metric_title(result.metric)}"),
     )
     scores = result.recommended_scores
-    warned, *basis = remarks(scores, warnings)
+    warned, *basis = scored.remarks(scores, warnings)
     blocks: list[Block] = [warned, winner_table(result)]
     if not result.certified:
         blocks.append(
@@ -160,7 +155,7 @@ def _context(selection: Selection) -> list[Block]:
     scores, level = selection.scores, selection.confidence
     return [
         f"Stopped: {stop_reason(selection.stopped)}.",
-        *([score_plot(scores, metric=selection.metric, level=level)] if scores else []),
+        *([scored.score_plot(scores, metric=selection.metric, level=level)] if scores else []),
         *set_aside(selection.set_aside),
         Notes(items=selection.notes[1:], title="Remarks"),
     ]
@@ -177,13 +172,13 @@ def selection_plan_page(plan: SelectionPlan) -> Page:
     looks = f"samples of each model; the run draws at most {number(plan.limit)} of one"
     page = answer_page(
         "How many samples until the best is known?",
-        lead_sentence(plan),
+        scored.lead_sentence(plan),
         ("Samples in all", answer, f"suffice with probability {percent(plan.power)}"),
         ("Certified", percent(round(plan.certified, 3)), "of simulated runs"),
         ("First look", plan.first_look, looks),
     )
-    figure = score_plot(plan.scores, metric=plan.metric, level=plan.confidence)
-    blocks = with_assumptions(plan, pilot_table(plan), figure)
+    figure = scored.score_plot(plan.scores, metric=plan.metric, level=plan.confidence)
+    blocks = scored.with_assumptions(plan, pilot_table(plan), figure)
     return page.add(Section("Models and their pilots", blocks))
 
 
@@ -191,7 +186,7 @@ def pilot_table(plan: SelectionPlan) -> Table:
     """Return the score of every pilot, and how far its model is likely to be drawn."""
     drawn = {"Samples, median": [plan.samples[name] for name in plan.scores]}
     caption = "Samples of each model in the simulated runs"
-    return score_table(plan.scores, drawn, value="Pilot", caption=caption)
+    return scored.score_table(plan.scores, drawn, value="Pilot", caption=caption)
 
 
 # --- mixtures -------------------------------------------------------------------------------------
@@ -208,13 +203,15 @@ def mixture_page(mixture: Mixture) -> Page:
     ends = interval(mixture.score.low, mixture.score.high)
     page = answer_page(
         "Is a mixture of models better?",
-        lead_sentence(mixture),
+        scored.lead_sentence(mixture),
         ("Better than every model", certificate(mixture.certified), at),
         ("Gain, at least", mixture.gain_low, f"{at}; estimate {number(mixture.gain)}"),
         ("Score", mixture.score.value, f"of the mixture, {ends}"),
     )
-    figure = score_plot(_scores_by_share(mixture), metric=mixture.metric, level=mixture.level)
-    blocks = with_assumptions(mixture, share_table(mixture), figure)
+    figure = scored.score_plot(
+        _scores_by_share(mixture), metric=mixture.metric, level=mixture.level
+    )
+    blocks = scored.with_assumptions(mixture, share_table(mixture), figure)
     return page.add(Section("Shares and scores", blocks))
 
 
@@ -233,16 +230,19 @@ def mixture_selection_page(
     why = "" if result.certified else f"; {stop_reason(result.stopped)}"
     page = answer_page(
         "Which mixture of models is best?",
-        lead_sentence(result),
+        scored.lead_sentence(result),
         ("Answer", certificate(result.certified), f"{at}{why}"),
         ("Gap, at most", result.gap_high, f"to the best mixture, {at}"),
         ("Samples", result.total_samples, f"policy {result.policy}"),
     )
     scores = _scores_by_share(result)
-    figure = score_plot(scores, metric=result.metric, level=result.confidence)
-    shares = [share_table(result), figure, *set_aside(result.set_aside)]
-    blocks = with_assumptions(result, *shares, scores=scores, warnings=warnings)
-    return page.add(Section("Shares and scores", blocks))
+    figure = scored.score_plot(scores, metric=result.metric, level=result.confidence)
+    warned = scored.remarks(scores, warnings)[0]
+    assumed = Notes(items=result.assumptions, title=scored.ASSUMED)
+    aside = set_aside(result.set_aside)
+    return page.add(
+        Section("Shares and scores", [warned, share_table(result), figure, *aside, assumed])
+    )
 
 
 def _scores_by_share(result: Mixture | MixtureSelection) -> dict[str, Score]:
@@ -258,7 +258,7 @@ def share_table(result: Mixture | MixtureSelection) -> Table:
     more: dict[str, Sequence[Cell]] = {"Share": shares}
     if (samples := getattr(result, "samples", None)) is not None:
         more["Samples"] = [samples.get(name, sum(samples.values())) for name in scores]
-    return score_table(scores, more, value="Score")
+    return scored.score_table(scores, more, value="Score")
 
 
 # --- figures --------------------------------------------------------------------------------------
