@@ -24,7 +24,7 @@ from genbounds.diagnostics import RULES, warn_of
 from genbounds.estimators import Moments
 from genbounds.origins import origin_of
 from genbounds.results import Diagnostic
-from genbounds.samples import Sample, features_of
+from genbounds.samples import Sample, features_of, refuse_weights
 from genbounds.select._independence import order_effect
 from genbounds.validation import InputError, as_numpy
 
@@ -67,6 +67,7 @@ class FeatureArm:
         self._sample = rows if isinstance(rows, Sample) else None
         if self._sample is not None and self._sample.seeds is not None:
             raise InputError("has seeds, which a selection does not take.", argument="rows")
+        refuse_weights("rows", rows, ": draw rows in proportion to them beforehand.")
         rows = features_of(rows)
         if getattr(rows, "ndim", None) != 2:
             rows = as_numpy("rows", rows)

@@ -82,3 +82,12 @@ def test_a_recorded_run_goes_on_with_its_groups(tmp_path):
 def test_wrong_labels_are_one_line(length):
     with refused("groups"):
         gb.Sample(np.zeros((4, D)), groups=np.zeros(length, dtype=int))
+
+
+@pytest.mark.parametrize("what", ["weights", "seeds"])
+def test_what_a_file_cannot_be_drawn_by_is_refused(what):
+    """Weights were dropped without a word."""
+    told = {"weights": {"weights": np.arange(1.0, 41.0)}, "seeds": {"seeds": np.arange(40) % 4}}
+    sample = gb.Sample(np.zeros((40, D)), groups=np.arange(40) // 4, **told[what])
+    with pytest.raises(gb.InputError, match=f"has {what}"):
+        FeatureArm(sample)
